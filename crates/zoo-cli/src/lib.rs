@@ -1,0 +1,1 @@
+//! The zoo command line: list, info, train, eval, predict.

@@ -1,0 +1,21 @@
+//! The vocabulary of Burn Zoo: what every other crate of the workspace speaks.
+//!
+//! - [`Error`]: one typed error, with the file, key, option or shape it is about;
+//! - [`Mode`]: training or evaluation, passed to layers explicitly;
+//! - [`Stages`]: named intermediate values of a forward pass, for verification;
+//! - [`Preset`]: a published configuration with its licence, source and preprocessing;
+//! - [`ImageClassifier`]: what training, evaluation and prediction ask of a model.
+
+mod classifier;
+mod error;
+mod mode;
+mod names;
+mod preset;
+mod stages;
+
+pub use classifier::ImageClassifier;
+pub use error::{Error, Result};
+pub use mode::Mode;
+pub use names::{nearest, similar};
+pub use preset::{Interpolation, Preprocessing, Preset, Task, Weights};
+pub use stages::{CollectStages, Stages, record};

@@ -1,0 +1,97 @@
+use serde::{Deserialize, Serialize};
+
+/// What a model is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Task {
+    /// One of a set of classes for an image.
+    ImageClassification,
+}
+
+impl std::fmt::Display for Task {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Task::ImageClassification => f.write_str("image classification"),
+        }
+    }
+}
+
+/// The filter an image is resized with (PIL's names; all antialiased).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Interpolation {
+    /// Triangle filter.
+    Bilinear,
+    /// Catmull-Rom style cubic with a = -0.5, as PIL uses.
+    Bicubic,
+}
+
+/// How an image file becomes `pixel_values`: resize the shorter side, crop the centre, scale to
+/// `[0, 1]`, subtract `mean` and divide by `std`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Preprocessing {
+    /// Channels of the input: 1 (grey) or 3 (RGB).
+    pub num_channels: usize,
+    /// Length in pixels that the shorter side is resized to.
+    pub resize: usize,
+    /// Side in pixels of the square cut from the centre.
+    pub crop: usize,
+    /// Resize filter.
+    pub interpolation: Interpolation,
+    /// Mean per channel, on the `[0, 1]` scale.
+    pub mean: Vec<f32>,
+    /// Standard deviation per channel, on the `[0, 1]` scale.
+    pub std: Vec<f32>,
+}
+
+impl Preprocessing {
+    /// torchvision's `ImageClassification` preset for ImageNet: resize, then crop 224.
+    pub fn imagenet(resize: usize) -> Self {
+        Self {
+            num_channels: 3,
+            resize,
+            crop: 224,
+            interpolation: Interpolation::Bilinear,
+            mean: vec![0.485, 0.456, 0.406],
+            std: vec![0.229, 0.224, 0.225],
+        }
+    }
+}
+
+/// Where published weights are and what they are worth.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Weights {
+    /// Address of the file.
+    pub url: &'static str,
+    /// Leading hexadecimal digits of the file's SHA-256, as upstream publishes them.
+    pub sha256_prefix: &'static str,
+    /// Licence of the weights.
+    pub license: &'static str,
+    /// What they were trained on.
+    pub dataset: &'static str,
+    /// Published top-1 accuracy on `dataset` in percent.
+    pub top1: f32,
+}
+
+/// A named, published configuration of a model family.
+#[derive(Clone, Debug, Serialize)]
+pub struct Preset {
+    /// Upstream's name, such as `resnet50`.
+    pub name: &'static str,
+    /// The crate that implements it, such as `resnet`.
+    pub family: &'static str,
+    /// What it is for.
+    pub task: Task,
+    /// Title, authors and arXiv number of the paper.
+    pub paper: &'static str,
+    /// The implementation it is equal to.
+    pub upstream: &'static str,
+    /// Licence of that implementation.
+    pub license: &'static str,
+    /// Trainable parameters.
+    pub num_parameters: usize,
+    /// How its input is made from an image.
+    pub preprocessing: Preprocessing,
+    /// Published weights, if there are any.
+    pub weights: Option<Weights>,
+}

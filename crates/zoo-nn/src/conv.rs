@@ -1,0 +1,35 @@
+use crate::Init;
+use burn::module::{Module, Param};
+use burn::tensor::{Tensor, backend::Backend};
+use burn_zoo_ops::{Conv2dOptions, conv2d};
+
+/// 2-d convolution without bias, PyTorch's `Conv2d(bias=False)`.
+#[derive(Module, Debug)]
+pub struct Conv2d<B: Backend> {
+    /// `[out_channels, in_channels / groups, kernel_height, kernel_width]`
+    pub weight: Param<Tensor<B, 4>>,
+    #[module(skip)]
+    options: Conv2dOptions,
+}
+
+impl<B: Backend> Conv2d<B> {
+    /// A convolution with kaiming-normal weights (`fan_out`, ReLU).
+    pub fn new(
+        init: &mut Init<B>,
+        channels: [usize; 2],
+        kernel_size: usize,
+        options: Conv2dOptions,
+    ) -> Self {
+        let [input, output] = channels;
+        let shape = [output, input / options.groups, kernel_size, kernel_size];
+        Self {
+            weight: init.kaiming_fan_out(shape),
+            options,
+        }
+    }
+
+    /// `[batch, in_channels, height, width]` to `[batch, out_channels, out_height, out_width]`.
+    pub fn forward(&self, x: Tensor<B, 4>) -> Tensor<B, 4> {
+        conv2d(x, self.weight.val(), None, self.options)
+    }
+}

@@ -1,0 +1,28 @@
+use crate::Init;
+use burn::module::{Module, Param};
+use burn::tensor::{Tensor, backend::Backend};
+
+/// `y = x Wᵀ + b` with PyTorch's layout and initial values.
+#[derive(Module, Debug)]
+pub struct Linear<B: Backend> {
+    /// `[out_features, in_features]`
+    pub weight: Param<Tensor<B, 2>>,
+    /// `[out_features]`
+    pub bias: Param<Tensor<B, 1>>,
+}
+
+impl<B: Backend> Linear<B> {
+    /// Uniform in ±1/sqrt(in_features), PyTorch's default.
+    pub fn new(init: &mut Init<B>, in_features: usize, out_features: usize) -> Self {
+        let bound = 1.0 / (in_features as f64).sqrt();
+        Self {
+            weight: init.uniform([out_features, in_features], bound),
+            bias: init.uniform([out_features], bound),
+        }
+    }
+
+    /// `[batch, in_features]` to `[batch, out_features]`.
+    pub fn forward(&self, x: Tensor<B, 2>) -> Tensor<B, 2> {
+        burn_zoo_ops::linear(x, self.weight.val(), Some(self.bias.val()))
+    }
+}

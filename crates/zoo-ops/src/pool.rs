@@ -1,0 +1,31 @@
+use burn::tensor::{Tensor, backend::Backend, module};
+
+/// Maximum over windows; padding never wins, as in PyTorch's `MaxPool2d`.
+///
+/// # Shapes
+/// - x: `[batch, channels, height, width]`
+/// - result: `[batch, channels, out_height, out_width]`,
+///   `out = (in + 2 padding - kernel_size) / stride + 1`
+pub fn max_pool2d<B: Backend>(
+    x: Tensor<B, 4>,
+    kernel_size: usize,
+    stride: usize,
+    padding: usize,
+) -> Tensor<B, 4> {
+    module::max_pool2d(
+        x,
+        [kernel_size; 2],
+        [stride; 2],
+        [padding; 2],
+        [1, 1],
+        false,
+    )
+}
+
+/// Mean over height and width: `[batch, channels, height, width]` to `[batch, channels]`.
+pub fn global_avg_pool2d<B: Backend>(x: Tensor<B, 4>) -> Tensor<B, 2> {
+    let [batch, channels, height, width] = x.dims();
+    x.reshape([batch, channels, height * width])
+        .mean_dim(2)
+        .reshape([batch, channels])
+}

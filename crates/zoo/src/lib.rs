@@ -1,0 +1,1 @@
+//! Every listed model behind one registry, and the choice of backend.

@@ -1,0 +1,1 @@
+//! Image data sets, preprocessing and deterministic loaders.

@@ -1,0 +1,86 @@
+"""Regenerate the reference fixtures under tests/golden/.
+
+    pip install -r tools/golden/requirements.txt
+    python tools/golden/make.py                # write what changed
+    python tools/golden/make.py --check        # write nothing, exit 1 if anything would change
+    python tools/golden/make.py --out DIR      # somewhere else than tests/golden
+
+Prints one line per file: `same`, `changed` or `new`, its size in bytes and its path.
+
+Each family is a module beside this one whose `files()` yields (path, content) pairs, the path being
+relative to the output folder. The suffix says what the content is:
+
+    .safetensors      (tensors, metadata): dict of name -> torch tensor, dict of str -> str
+    .json, .json.gz   anything json.dumps takes
+
+The bytes are the same on every run. On another CPU or BLAS the last bits of computed tensors may
+differ, although the settings below ask for code paths that do not depend on the CPU.
+"""
+
+import os
+
+# Before torch is imported: no run-time choice of instruction set in MKL and in torch's own kernels.
+os.environ.setdefault("MKL_CBWR", "COMPATIBLE")
+os.environ.setdefault("ATEN_CPU_CAPABILITY", "default")
+
+import argparse
+import gzip
+import json
+import sys
+from pathlib import Path
+
+import safetensors.torch
+import torch
+
+import resnet
+
+ROOT = Path(__file__).resolve().parents[2]
+FAMILIES = [resnet]
+
+
+def encode_safetensors(tensors, metadata):
+    """safetensors bytes with the header keys sorted: the library's metadata order is not fixed."""
+    data = safetensors.torch.save({k: t.detach().contiguous() for k, t in tensors.items()}, metadata)
+    body = 8 + int.from_bytes(data[:8], "little")
+    header = json.dumps(json.loads(data[8:body]), sort_keys=True, separators=(",", ":")).encode()
+    header += b" " * (-len(header) % 8)
+    return len(header).to_bytes(8, "little") + header + data[body:]
+
+
+def encode(path, content):
+    if path.endswith(".safetensors"):
+        return encode_safetensors(*content)
+    if path.endswith(".json"):
+        return (json.dumps(content, indent=2) + "\n").encode()
+    if path.endswith(".json.gz"):
+        return gzip.compress(json.dumps(content, separators=(",", ":")).encode(), mtime=0)
+    raise ValueError(f"no encoding for {path}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Regenerate the reference fixtures.")
+    parser.add_argument("--out", type=Path, default=ROOT / "tests" / "golden", help="output folder")
+    parser.add_argument("--check", action="store_true", help="write nothing, exit 1 on any difference")
+    args = parser.parse_args()
+
+    torch.set_num_threads(1)
+    torch.use_deterministic_algorithms(True)
+
+    differs = False
+    for family in FAMILIES:
+        for name, content in family.files():
+            data = encode(name, content)
+            path = args.out / name
+            old = path.read_bytes() if path.exists() else None
+            state = "new" if old is None else "same" if old == data else "changed"
+            print(f"{state:<8}{len(data):>8}  {path}", flush=True)
+            if state != "same":
+                differs = True
+                if not args.check:
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    path.write_bytes(data)
+    return 1 if args.check and differs else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
