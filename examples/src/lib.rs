@@ -1,1 +1,1 @@
-//! One example per model.
+//! One example per model: `cargo run --release --example NAME`.

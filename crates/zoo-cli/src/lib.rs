@@ -1,1 +1,63 @@
-//! The zoo command line: list, info, train, eval, predict.
+//! The zoo command line, as a library so that examples share it.
+//!
+//! Exit codes: 0 done, 1 failed, 2 wrong usage, 130 stopped by Ctrl-C (a training run was saved).
+
+mod common;
+mod eval;
+mod info;
+mod labels;
+mod list;
+mod predict;
+mod train;
+
+pub use train::example;
+
+use burn_zoo_core::Result;
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(name = "zoo", version, about = "Burn Zoo: models for the Burn deep-learning framework, proved equal to their originals")]
+#[command(after_help = "Examples:\n  zoo list\n  zoo info resnet50\n  zoo train --model resnet20 --dataset digits --out runs/digits\n  zoo eval runs/digits\n  zoo predict runs/digits photo.png --json")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// List every model
+    List(list::Args),
+    /// Parameters, FLOPs, memory, input, licence and source of one model
+    Info(info::Args),
+    /// Train a model on a data set, or continue a run
+    Train(Box<train::Args>),
+    /// Measure a trained model on a data set
+    Eval(eval::Args),
+    /// Classify images: a file, several, or a folder
+    Predict(predict::Args),
+}
+
+/// Runs the command line of this process and gives its exit code.
+pub fn main() -> i32 {
+    finish(match Cli::parse().command {
+        Command::List(args) => list::run(&args),
+        Command::Info(args) => info::run(&args),
+        Command::Train(args) => return finish_code(train::run(*args)),
+        Command::Eval(args) => eval::run(&args),
+        Command::Predict(args) => predict::run(&args),
+    })
+}
+
+fn finish(result: Result<()>) -> i32 {
+    finish_code(result.map(|()| 0))
+}
+
+fn finish_code(result: Result<i32>) -> i32 {
+    match result {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error}");
+            error.exit_code()
+        }
+    }
+}

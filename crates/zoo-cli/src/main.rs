@@ -1,1 +1,5 @@
-fn main() {}
+//! The `zoo` command.
+
+fn main() {
+    std::process::exit(burn_zoo_cli::main());
+}

@@ -53,6 +53,7 @@ pub fn conv2d<B: Backend>(
     let [out_h, out_w] = options.output_size([height, width], [kernel_h, kernel_w]);
     let macs = batch * out_channels * out_h * out_w * in_per_group * kernel_h * kernel_w;
     counter::add_flops(2 * macs as u64);
+    counter::add_activations(batch * out_channels * out_h * out_w);
 
     #[cfg(feature = "flex")]
     let (x, weight) = match crate::flex::conv2d(x, weight, options) {

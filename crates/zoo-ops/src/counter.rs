@@ -6,6 +6,8 @@ pub struct Counts {
     /// Floating-point operations of matrix products and convolutions of the forward pass, a
     /// multiply-add being two. Element-wise work is not counted, as PyTorch's flop counter does.
     pub flops: u64,
+    /// Elements that convolutions, norms, activations and pools produced.
+    pub activations: u64,
     /// Calls that took a backend's fast path.
     pub fast: u64,
     /// Calls of functions that have a fast path but took the generic form.
@@ -14,7 +16,7 @@ pub struct Counts {
 
 thread_local! {
     static COUNTS: Cell<Counts> = const {
-        Cell::new(Counts { flops: 0, fast: 0, generic: 0 })
+        Cell::new(Counts { flops: 0, activations: 0, fast: 0, generic: 0 })
     };
 }
 
@@ -25,6 +27,7 @@ pub fn count<T>(f: impl FnOnce() -> T) -> (T, Counts) {
     let after = COUNTS.get();
     let counts = Counts {
         flops: after.flops - before.flops,
+        activations: after.activations - before.activations,
         fast: after.fast - before.fast,
         generic: after.generic - before.generic,
     };
@@ -33,6 +36,10 @@ pub fn count<T>(f: impl FnOnce() -> T) -> (T, Counts) {
 
 pub(crate) fn add_flops(flops: u64) {
     update(|c| c.flops += flops);
+}
+
+pub(crate) fn add_activations(elements: usize) {
+    update(|c| c.activations += elements as u64);
 }
 
 #[cfg(feature = "flex")]

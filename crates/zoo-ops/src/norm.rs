@@ -14,6 +14,7 @@ pub fn batch_norm_train<B: Backend>(
     bias: Tensor<B, 1>,
     eps: f64,
 ) -> (Tensor<B, 4>, Tensor<B, 1>, Tensor<B, 1>) {
+    crate::counter::add_activations(x.shape().num_elements());
     #[cfg(feature = "flex")]
     let x = match crate::flex::batch_norm_train(x, &weight, &bias, eps) {
         Ok(done) => return done,
@@ -39,6 +40,7 @@ pub fn batch_norm_eval<B: Backend>(
     bias: Tensor<B, 1>,
     eps: f64,
 ) -> Tensor<B, 4> {
+    crate::counter::add_activations(x.shape().num_elements());
     let scale = weight / (var + eps).sqrt();
     let shift = bias - mean * scale.clone();
     #[cfg(feature = "flex")]

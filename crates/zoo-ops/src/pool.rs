@@ -12,14 +12,9 @@ pub fn max_pool2d<B: Backend>(
     stride: usize,
     padding: usize,
 ) -> Tensor<B, 4> {
-    module::max_pool2d(
-        x,
-        [kernel_size; 2],
-        [stride; 2],
-        [padding; 2],
-        [1, 1],
-        false,
-    )
+    let y = module::max_pool2d(x, [kernel_size; 2], [stride; 2], [padding; 2], [1, 1], false);
+    crate::counter::add_activations(y.shape().num_elements());
+    y
 }
 
 /// Mean over height and width: `[batch, channels, height, width]` to `[batch, channels]`.

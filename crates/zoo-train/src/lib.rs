@@ -1,2 +1,34 @@
-//! A recipe becomes a run: loop, schedule, checkpoints, exact resume and report.
+//! A recipe becomes a run.
+//!
+//! - [`Recipe`]: everything that decides a run, saved with it;
+//! - [`train`]: the loop, with checkpoints that continue bit-equal on the CPU;
+//! - [`evaluate`]: accuracy, confusion matrix and predictions;
+//! - [`write_report`]: one HTML page with curves, matrix and pictures.
+
+mod checkpoint;
+mod ema;
+mod evaluate;
+mod gradients;
+mod metrics;
+mod optimizer;
+mod progress;
+mod recipe;
+mod report;
+mod run_dir;
+mod schedule;
+mod terminal;
+mod train;
+
 pub use burn_zoo_ops as ops;
+pub use checkpoint::Checkpoint;
+pub use ema::Ema;
+pub use evaluate::{Evaluation, Logits, Prediction, evaluate, predict_batch, to_tensor};
+pub use gradients::{clip_global_norm, collect_gradients, global_norm};
+pub use metrics::{History, Row};
+pub use optimizer::Optimizer;
+pub use progress::{ProgressKind, interrupt_flag};
+pub use recipe::{OptimizerSpec, Recipe, Schedule};
+pub use report::{ReportInput, write_report};
+pub use run_dir::RunDir;
+pub use terminal::draw_images;
+pub use train::{Outcome, TrainInput, train};

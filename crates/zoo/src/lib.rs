@@ -1,1 +1,13 @@
-//! Every listed model behind one registry, and the choice of backend.
+//! Every listed model behind one registry, and the choice of backend at run time.
+//!
+//! - [`models`] lists the presets of every family that is compiled in;
+//! - [`AutoConfig`] and [`AutoModel`] make or load any of them;
+//! - [`with_backend`] runs code that is generic over the backend on the one a user names.
+
+mod auto;
+mod backend;
+mod card;
+
+pub use auto::{AutoConfig, AutoModel, Entry, WithModel, find, models};
+pub use backend::{BackendKind, DeviceSpec, WithBackend, with_backend};
+pub use card::ModelCard;

@@ -321,6 +321,17 @@ impl Geometry {
         }
         let columns = tile.columns(self);
         col.resize(self.depth() * columns, 0.0);
+        if self.keeps_size() {
+            self.shifts(tile, group, |row, shift| {
+                let dst = &mut col[row * columns + shift.column..][..shift.len];
+                dst[..shift.from].fill(0.0);
+                dst[shift.to..].fill(0.0);
+                let valid = shift.to - shift.from;
+                dst[shift.from..shift.to].copy_from_slice(&x[shift.input..][..valid]);
+                shift.clear_borders(dst, self.input[1]);
+            });
+            return (col, Strides::rows(columns));
+        }
         let width = self.output[1];
         self.taps(tile, group, |row, tap| {
             let dst = &mut col[row * columns + tap.column..][..width];
@@ -344,8 +355,23 @@ impl Geometry {
     }
 
     /// Adds the columns of a tile back to the pixels they came from.
-    fn fold(&self, tile: Tile, group: usize, col: &[f32], dx: &mut [f32]) {
+    fn fold(&self, tile: Tile, group: usize, col: &mut [f32], dx: &mut [f32]) {
         let columns = tile.columns(self);
+        if self.keeps_size() {
+            let arch = pulp::Arch::new();
+            self.shifts(tile, group, |row, shift| {
+                let src = &mut col[row * columns + shift.column..][..shift.len];
+                shift.clear_borders(src, self.input[1]);
+                let src = &src[shift.from..shift.to];
+                let dst = &mut dx[shift.input..][..src.len()];
+                arch.dispatch(|| {
+                    for (dst, src) in dst.iter_mut().zip(src) {
+                        *dst += src;
+                    }
+                });
+            });
+            return;
+        }
         self.taps(tile, group, |row, tap| {
             let src = &col[row * columns + tap.column..][tap.from..tap.to];
             if src.is_empty() {
@@ -356,6 +382,44 @@ impl Geometry {
                 *dst += src;
             }
         });
+    }
+
+    /// Stride 1 and an output as large as the input: each kernel tap sees the image moved.
+    fn keeps_size(&self) -> bool {
+        self.options.stride == [1, 1] && self.input == self.output
+    }
+
+    /// Calls `f(row of the unfolding, shift)` for each kernel tap and image of a tile, for a
+    /// convolution that [keeps the size](Self::keeps_size).
+    fn shifts(&self, tile: Tile, group: usize, mut f: impl FnMut(usize, Shift)) {
+        let [height, width] = self.input;
+        let mut row = 0;
+        for channel in 0..self.in_group() {
+            for kernel_y in 0..self.kernel[0] {
+                for kernel_x in 0..self.kernel[1] {
+                    let up = self.options.padding[0] as isize - (kernel_y * self.options.dilation[0]) as isize;
+                    let left = self.options.padding[1] as isize - (kernel_x * self.options.dilation[1]) as isize;
+                    // Output rows `first..last` of the tile read rows inside the image.
+                    let first = (up - tile.row as isize).clamp(0, tile.rows as isize) as usize;
+                    let last = (height as isize + up - tile.row as isize)
+                        .clamp(first as isize, tile.rows as isize) as usize;
+                    let len = tile.rows * width;
+                    // The first and last few pixels would read outside of the valid rows; they are
+                    // in the columns that are cleared.
+                    let (before, after) = (left.max(0) as usize, (-left).max(0) as usize);
+                    let (from, to) = (first * width + before, (last * width).saturating_sub(after));
+                    let empty = first == last || before + after >= width;
+                    for image in 0..tile.images {
+                        let plane = self.x_offset(tile.first + image, group) + channel * self.plane();
+                        let start = ((tile.row * width + from) as isize - up * width as isize - left).max(0);
+                        let shift = Shift { column: image * len, len, from, to, input: plane + start as usize, before, after };
+                        let none = Shift { from: 0, to: 0, input: 0, ..shift };
+                        f(row, if empty { none } else { shift });
+                    }
+                    row += 1;
+                }
+            }
+        }
     }
 
     /// Calls `f(row of the unfolding, tap)` for each kernel tap and each output row of a tile.
@@ -408,6 +472,34 @@ struct Tap {
     from: usize,
     to: usize,
     input: usize,
+}
+
+/// One kernel tap over one image of a tile, for a convolution that keeps the size: columns
+/// `column .. column + len` of the unfolding; of these, `from..to` read the input from index `input`
+/// on without a gap, but in each row of the image the first `before` and the last `after` columns
+/// read padding.
+struct Shift {
+    column: usize,
+    len: usize,
+    from: usize,
+    to: usize,
+    input: usize,
+    before: usize,
+    after: usize,
+}
+
+impl Shift {
+    /// Zeroes the columns that read padding left and right of the image.
+    fn clear_borders(&self, columns: &mut [f32], width: usize) {
+        if self.before + self.after == 0 {
+            return;
+        }
+        for row in columns.chunks_exact_mut(width) {
+            let (before, after) = (self.before.min(width), self.after.min(width));
+            row[..before].fill(0.0);
+            row[width - after..].fill(0.0);
+        }
+    }
 }
 
 impl Tile {

@@ -1,0 +1,88 @@
+//! Options and helpers that commands share.
+
+use burn::tensor::DType;
+use burn_zoo::{BackendKind, DeviceSpec};
+use burn_zoo_core::{Error, Result};
+use comfy_table::{Table, presets::UTF8_FULL_CONDENSED};
+use std::io::IsTerminal;
+
+/// Where to compute.
+#[derive(clap::Args, Clone, Debug)]
+pub struct BackendArgs {
+    /// flex, ndarray, wgpu or cuda [default: the first that is compiled in]
+    #[arg(long, value_name = "NAME")]
+    pub backend: Option<String>,
+    /// Number of the backend's device
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    pub device: usize,
+}
+
+impl BackendArgs {
+    pub fn spec(&self) -> Result<DeviceSpec> {
+        let name = self.backend.as_deref().unwrap_or(BackendKind::default_name());
+        Ok(DeviceSpec { backend: name.parse()?, index: self.device })
+    }
+}
+
+/// A dtype by name.
+pub fn dtype(name: &str) -> Result<DType> {
+    const NAMES: [(&str, DType); 4] =
+        [("f32", DType::F32), ("f64", DType::F64), ("bf16", DType::BF16), ("f16", DType::F16)];
+    let found = NAMES.iter().find(|n| n.0 == name);
+    found.map(|n| n.1).ok_or_else(|| Error::unknown("dtype", name, NAMES.iter().map(|n| n.0)))
+}
+
+/// Limits the threads that compute; must come before anything is computed.
+pub fn set_threads(threads: Option<usize>) -> Result<usize> {
+    if let Some(threads) = threads {
+        if threads == 0 || threads > 1024 {
+            return Err(Error::usage("--threads", format!("must be 1 to 1024, got {threads}")));
+        }
+        // Asked for twice in one process, the first number stays.
+        let _ = rayon::ThreadPoolBuilder::new().num_threads(threads).build_global();
+    }
+    Ok(rayon::current_num_threads())
+}
+
+/// An empty table in the house style.
+pub fn table(header: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_style(UTF8_FULL_CONDENSED).set_header(header);
+    table
+}
+
+/// A progress bar on a terminal, nothing elsewhere.
+pub fn bar(len: usize, what: &str) -> indicatif::ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return indicatif::ProgressBar::hidden();
+    }
+    let bar = indicatif::ProgressBar::new(len as u64);
+    let style = indicatif::ProgressStyle::with_template("{msg} {bar:30} {pos}/{len} {eta}");
+    if let Ok(style) = style {
+        bar.set_style(style);
+    }
+    bar.set_message(what.to_string());
+    bar
+}
+
+/// Prints a value as JSON.
+pub fn print_json(value: &serde_json::Value) {
+    println!("{value:#}");
+}
+
+/// Digits in groups of three.
+pub fn group(n: u64) -> String {
+    let digits = n.to_string();
+    let groups: Vec<&str> = {
+        let first = digits.len() % 3;
+        let (head, tail) = digits.split_at(first);
+        let rest = (0..tail.len()).step_by(3).map(|i| &tail[i..i + 3]);
+        (!head.is_empty()).then_some(head).into_iter().chain(rest).collect()
+    };
+    groups.join(",")
+}
+
+/// Bytes in MiB.
+pub fn mebibytes(bytes: u64) -> String {
+    format!("{:.1} MiB", bytes as f64 / (1 << 20) as f64)
+}

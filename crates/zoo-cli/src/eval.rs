@@ -1,0 +1,125 @@
+use crate::common::{BackendArgs, bar, dtype, print_json, table};
+use crate::predict::load;
+use burn::tensor::backend::{AutodiffBackend, BackendTypes};
+use burn_zoo::{ModelCard, WithBackend, with_backend};
+use burn_zoo_core::{Error, Result};
+use burn_zoo_images::{Dataset, Loader, LoaderOptions, OpenOptions, Transform, open};
+use burn_zoo_train::{Evaluation, RunDir, evaluate};
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  zoo eval runs/digits\n  zoo eval runs/digits --part valid --json\n  zoo eval resnet18 --weights resnet18.safetensors --dataset image-folder --data-dir imagenet/")]
+pub struct Args {
+    /// A run or model folder, or a model of `zoo list` together with --weights
+    model: String,
+    /// Weights of a listed model, a safetensors file
+    #[arg(long, value_name = "FILE")]
+    weights: Option<PathBuf>,
+    /// digits, mnist, fashion-mnist, cifar10 or image-folder [default: the run's]
+    #[arg(long, value_name = "NAME")]
+    dataset: Option<String>,
+    /// Folder of the data
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+    /// train, valid or test
+    #[arg(long, default_value = "test", value_name = "PART")]
+    part: String,
+    /// Images computed at a time
+    #[arg(long, default_value_t = 64, value_name = "N")]
+    batch_size: usize,
+    /// Threads that read images
+    #[arg(long, default_value_t = 2, value_name = "N")]
+    workers: usize,
+    /// f32, f64, bf16 or f16
+    #[arg(long, default_value = "f32", value_name = "TYPE")]
+    dtype: String,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    backend: BackendArgs,
+}
+
+struct Eval<'a> {
+    args: &'a Args,
+    dataset: &'a Dataset,
+}
+
+impl WithBackend for Eval<'_> {
+    type Output = Result<(ModelCard, Evaluation)>;
+
+    fn run<B: AutodiffBackend>(self, device: <B as BackendTypes>::Device) -> Self::Output {
+        let (args, data) = (self.args, self.dataset);
+        let dtype = dtype(&args.dtype)?;
+        let (model, card) = load::<B>(&args.model, args.weights.as_deref(), dtype, &device)?;
+        let classes = card.class_names.len();
+        if data.class_names.len() != classes {
+            let message = format!("{} has {} classes, the model {classes}", data.name, data.class_names.len());
+            return Err(Error::usage("--dataset", message));
+        }
+        let part = match args.part.as_str() {
+            "train" => &data.train,
+            "valid" => &data.valid,
+            "test" => &data.test,
+            other => return Err(Error::unknown("part", other, ["train", "valid", "test"])),
+        };
+        let options = LoaderOptions { batch_size: args.batch_size, seed: None, workers: args.workers };
+        // The model's own preprocessing counts, not the data set's.
+        let loader = Loader::new(Arc::clone(part), Transform::eval(card.preprocessing.clone()), options)?;
+        let bar = bar(loader.len(), "evaluating");
+        let logits = |x| model.logits(x);
+        let result = evaluate(&logits, &loader, classes, dtype, &device, |done, _| bar.set_position(done as u64))?;
+        bar.finish_and_clear();
+        Ok((card, result))
+    }
+}
+
+pub fn run(args: &Args) -> Result<()> {
+    let dataset = dataset(args)?;
+    let (card, result) = with_backend(args.backend.spec()?, Eval { args, dataset: &dataset })??;
+    if args.json {
+        print_json(&json!({
+            "model": card.name,
+            "dataset": dataset.name,
+            "part": args.part,
+            "count": result.count,
+            "loss": result.loss,
+            "accuracy": result.accuracy,
+            "top5_accuracy": result.top5_accuracy,
+            "confusion": result.confusion,
+        }));
+        return Ok(());
+    }
+    println!("{} on {} ({} {} images)", card.name, dataset.name, result.count, args.part);
+    println!("accuracy {:.2} %   top-5 {:.2} %   loss {:.4}", 100.0 * result.accuracy, 100.0 * result.top5_accuracy, result.loss);
+    let mut table = table(&["class", "images", "right"]);
+    for (i, (name, row)) in card.class_names.iter().zip(&result.confusion).enumerate() {
+        let total: usize = row.iter().sum();
+        let right = 100.0 * row[i] as f64 / total.max(1) as f64;
+        table.add_row([name.clone(), total.to_string(), format!("{right:.1} %")]);
+    }
+    println!("{table}");
+    Ok(())
+}
+
+/// The data set that was asked for, or the one the run was trained on.
+fn dataset(args: &Args) -> Result<Dataset> {
+    let recipe = RunDir::open(Path::new(&args.model)).map(|(_, recipe)| recipe);
+    let (name, mut options) = match (&args.dataset, recipe) {
+        (Some(name), _) => (name.clone(), OpenOptions::default()),
+        (None, Ok(recipe)) => {
+            let options = OpenOptions {
+                data_dir: recipe.data_dir.clone(),
+                valid_fraction: recipe.valid_fraction,
+                image_size: recipe.image_size,
+                ..OpenOptions::default()
+            };
+            (recipe.dataset, options)
+        }
+        (None, Err(_)) => return Err(Error::usage("--dataset", "is needed, since the model is no run folder")),
+    };
+    options.data_dir = args.data_dir.clone().or(options.data_dir);
+    open(&name, &options)
+}

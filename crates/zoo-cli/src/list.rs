@@ -1,0 +1,46 @@
+use crate::common::{group, print_json, table};
+use burn_zoo_core::Result;
+use serde_json::json;
+
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  zoo list\n  zoo list --json\n  zoo list --markdown")]
+pub struct Args {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// Print the table of the README
+    #[arg(long, conflicts_with = "json")]
+    markdown: bool,
+}
+
+pub fn run(args: &Args) -> Result<()> {
+    let models = burn_zoo::models();
+    if args.json {
+        print_json(&json!(models.iter().map(|m| &m.preset).collect::<Vec<_>>()));
+        return Ok(());
+    }
+    let header = ["model", "crate", "task", "parameters", "input", "published top-1", "licence"];
+    let rows = models.iter().map(|m| {
+        let p = &m.preset;
+        let input = &p.preprocessing;
+        let top1 = p.weights.as_ref().map_or("–".into(), |w| format!("{:.2} % {}", w.top1, w.dataset));
+        [
+            p.name.to_string(),
+            format!("burn-zoo-{}", p.family),
+            p.task.to_string(),
+            group(p.num_parameters as u64),
+            format!("{}×{}×{}", input.num_channels, input.crop, input.crop),
+            top1,
+            p.license.to_string(),
+        ]
+    });
+    if args.markdown {
+        println!("| {} |\n|{}", header.join(" | "), "---|".repeat(header.len()));
+        rows.for_each(|row| println!("| {} |", row.join(" | ")));
+    } else {
+        let mut table = table(&header);
+        table.add_rows(rows);
+        println!("{table}");
+    }
+    Ok(())
+}

@@ -1,0 +1,238 @@
+use crate::common::BackendArgs;
+use burn_zoo::{AutoConfig, find};
+use burn_zoo_core::{Error, Result};
+use burn_zoo_images::{Augment, Dataset};
+use burn_zoo_train::{OptimizerSpec, ProgressKind, Recipe, Schedule};
+use std::path::PathBuf;
+
+/// Options of a training run. What is not given follows the data set.
+#[derive(clap::Args, Clone, Debug)]
+#[command(after_help = "Examples:\n  zoo train --model resnet20 --dataset digits --out runs/digits\n  zoo train --model resnet18_cifar --dataset fashion-mnist --epochs 2 --batch-size 128\n  zoo train --model resnet18 --dataset image-folder --data-dir photos/ --epochs 20\n  zoo train --resume runs/digits\n\nCtrl-C saves and stops; --resume goes on from there.")]
+pub struct Args {
+    /// A model of `zoo list` [default: resnet20, resnet18 for image-folder]
+    #[arg(long, value_name = "NAME")]
+    pub model: Option<String>,
+    /// digits, mnist, fashion-mnist, cifar10 or image-folder [default: digits]
+    #[arg(long, value_name = "NAME")]
+    pub dataset: Option<String>,
+    /// Folder of the data; else the system's, or a download
+    #[arg(long, value_name = "DIR")]
+    pub data_dir: Option<PathBuf>,
+    /// Input side in pixels for image-folder [default: 224]
+    #[arg(long, value_name = "PIXELS")]
+    pub image_size: Option<usize>,
+    /// Share of the training images held out to choose the best checkpoint [default: 0.1]
+    #[arg(long, value_name = "SHARE")]
+    pub valid_fraction: Option<f64>,
+    /// New folder for the run [default: the next free runs/MODEL-DATASET-N]
+    #[arg(long, value_name = "DIR", conflicts_with = "resume")]
+    pub out: Option<PathBuf>,
+    /// Continue the run in this folder
+    #[arg(long, value_name = "DIR")]
+    pub resume: Option<PathBuf>,
+    /// Passes over the training images
+    #[arg(long, value_name = "N")]
+    pub epochs: Option<usize>,
+    /// Images a step
+    #[arg(long, value_name = "N")]
+    pub batch_size: Option<usize>,
+    /// adamw or sgd, with PyTorch's constants [default: adamw]
+    #[arg(long, value_name = "NAME")]
+    pub optimizer: Option<String>,
+    /// Peak learning rate
+    #[arg(long, value_name = "RATE")]
+    pub lr: Option<f64>,
+    /// Learning rate at the end of the cosine [default: 0]
+    #[arg(long, value_name = "RATE")]
+    pub min_lr: Option<f64>,
+    /// Weight decay
+    #[arg(long, value_name = "DECAY")]
+    pub weight_decay: Option<f64>,
+    /// Momentum of sgd [default: 0.9]
+    #[arg(long, value_name = "FACTOR")]
+    pub momentum: Option<f64>,
+    /// Nesterov's momentum for sgd
+    #[arg(long)]
+    pub nesterov: bool,
+    /// Decay norms and biases too
+    #[arg(long)]
+    pub decay_norms_and_biases: bool,
+    /// Epochs of linear warm-up
+    #[arg(long, value_name = "EPOCHS")]
+    pub warmup_epochs: Option<f64>,
+    /// cosine or constant, after the warm-up [default: cosine]
+    #[arg(long, value_name = "NAME")]
+    pub schedule: Option<String>,
+    /// Share of the target spread over all classes
+    #[arg(long, value_name = "SHARE")]
+    pub label_smoothing: Option<f64>,
+    /// Largest global norm of the gradient; 0 does not clip
+    #[arg(long, value_name = "NORM")]
+    pub clip_norm: Option<f64>,
+    /// Decay of the averaged weights; 0 keeps none
+    #[arg(long, value_name = "DECAY")]
+    pub ema_decay: Option<f64>,
+    /// Seed of weights, order and augmentation [default: 0]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Turn augmentation off
+    #[arg(long)]
+    pub no_augment: bool,
+    /// Start every residual block as the identity
+    #[arg(long)]
+    pub zero_init_residual: bool,
+    /// Threads that decode and augment images [default: 2]
+    #[arg(long, value_name = "N")]
+    pub workers: Option<usize>,
+    /// Steps between checkpoints within an epoch [default: 500]
+    #[arg(long, value_name = "STEPS")]
+    pub checkpoint_every: Option<usize>,
+    /// Checkpoints kept beside the best [default: 2]
+    #[arg(long, value_name = "N")]
+    pub keep_checkpoints: Option<usize>,
+    /// Threads that compute [default: all cores]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<usize>,
+    /// auto, dashboard or lines
+    #[arg(long, default_value = "auto", value_name = "KIND")]
+    pub progress: String,
+    /// Print the result as JSON at the end
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub backend: BackendArgs,
+}
+
+/// What suits a data set: model, epochs, batch size, learning rate, weight decay, warm-up epochs,
+/// label smoothing, averaging.
+struct Defaults(&'static str, usize, usize, f64, f64, f64, f64, f64);
+
+fn defaults(dataset: &str) -> Defaults {
+    match dataset {
+        "digits" => Defaults("resnet20", 30, 64, 5e-3, 0.05, 2.0, 0.05, 0.99),
+        "mnist" => Defaults("resnet20", 5, 128, 3e-3, 0.05, 0.5, 0.05, 0.999),
+        "fashion-mnist" => Defaults("resnet20", 10, 128, 3e-3, 0.05, 1.0, 0.05, 0.999),
+        "cifar10" => Defaults("resnet20", 50, 128, 3e-3, 0.05, 2.0, 0.05, 0.999),
+        _ => Defaults("resnet18", 20, 32, 1e-3, 0.05, 1.0, 0.1, 0.999),
+    }
+}
+
+impl Args {
+    pub fn progress_kind(&self) -> Result<ProgressKind> {
+        match self.progress.as_str() {
+            "auto" => Ok(ProgressKind::Auto),
+            "dashboard" => Ok(ProgressKind::Dashboard),
+            "lines" => Ok(ProgressKind::Lines),
+            other => Err(Error::unknown("progress", other, ["auto", "dashboard", "lines"])),
+        }
+    }
+
+    pub fn dataset_name(&self) -> String {
+        self.dataset.clone().unwrap_or_else(|| "digits".into())
+    }
+
+    /// The recipe these options ask for on `dataset`.
+    pub fn recipe(&self, dataset: &Dataset, threads: usize) -> Result<Recipe> {
+        let Defaults(model, epochs, batch_size, lr, decay, warmup, smoothing, ema) =
+            defaults(&dataset.name);
+        let model = self.model.clone().unwrap_or_else(|| model.into());
+        let config = find(&model)?.config;
+        let config = config.adapted(dataset.preprocessing.num_channels, dataset.class_names.len());
+        let decay = self.weight_decay.unwrap_or(decay);
+        let optimizer = match self.optimizer.as_deref().unwrap_or("adamw") {
+            "adamw" => OptimizerSpec::adamw(decay),
+            "sgd" => OptimizerSpec::sgd(self.momentum.unwrap_or(0.9), decay, self.nesterov),
+            other => return Err(Error::unknown("optimizer", other, ["adamw", "sgd"])),
+        };
+        if matches!(optimizer, OptimizerSpec::AdamW { .. }) && (self.momentum.is_some() || self.nesterov) {
+            return Err(Error::usage("--momentum and --nesterov", "are for --optimizer sgd"));
+        }
+        let schedule = match self.schedule.as_deref().unwrap_or("cosine") {
+            "cosine" => Schedule::Cosine,
+            "constant" => Schedule::Constant,
+            other => return Err(Error::unknown("schedule", other, ["cosine", "constant"])),
+        };
+        let recipe = Recipe {
+            model_config: self.model_config(config)?,
+            model,
+            dataset: dataset.name.clone(),
+            data_dir: self.data_dir.clone(),
+            image_size: self.image_size.unwrap_or(224),
+            valid_fraction: self.valid_fraction.unwrap_or(0.1),
+            augment: if self.no_augment { Augment::default() } else { dataset.augment },
+            epochs: self.epochs.unwrap_or(epochs),
+            batch_size: self.batch_size.unwrap_or(batch_size),
+            optimizer,
+            decay_norms_and_biases: self.decay_norms_and_biases,
+            lr: self.lr.unwrap_or(lr),
+            min_lr: self.min_lr.unwrap_or(0.0),
+            warmup_epochs: self.warmup_epochs.unwrap_or(warmup),
+            schedule,
+            label_smoothing: self.label_smoothing.unwrap_or(smoothing),
+            clip_norm: self.clip_norm.unwrap_or(1.0),
+            ema_decay: self.ema_decay.unwrap_or(ema),
+            seed: self.seed.unwrap_or(0),
+            workers: self.workers.unwrap_or(2),
+            checkpoint_every: self.checkpoint_every.unwrap_or(500),
+            keep_checkpoints: self.keep_checkpoints.unwrap_or(2),
+            backend: self.backend.spec()?.backend.name().into(),
+            threads,
+        };
+        recipe.validate()?;
+        Ok(recipe)
+    }
+
+    fn model_config(&self, config: AutoConfig) -> Result<serde_json::Value> {
+        let mut json = serde_json::to_value(config).map_err(|e| Error::usage("--model", e.to_string()))?;
+        if self.zero_init_residual {
+            json["zero_init_residual"] = true.into();
+        }
+        Ok(json)
+    }
+
+    /// Checks that no option asks for another run than the one that is resumed.
+    pub fn agree_with(&self, recipe: &Recipe) -> Result<()> {
+        let differ = |option: &str, started: String| {
+            Err(Error::usage(option, format!("the run in --resume was started with {started}; a resumed run keeps its recipe")))
+        };
+        if let Some(model) = self.model.as_ref().filter(|m| **m != recipe.model) {
+            find(model)?;
+            return differ("--model", recipe.model.clone());
+        }
+        if self.dataset.as_ref().is_some_and(|d| *d != recipe.dataset) {
+            return differ("--dataset", recipe.dataset.clone());
+        }
+        let numbers = [
+            ("--epochs", self.epochs.map(|v| v as f64), recipe.epochs as f64),
+            ("--batch-size", self.batch_size.map(|v| v as f64), recipe.batch_size as f64),
+            ("--lr", self.lr, recipe.lr),
+            ("--min-lr", self.min_lr, recipe.min_lr),
+            ("--warmup-epochs", self.warmup_epochs, recipe.warmup_epochs),
+            ("--label-smoothing", self.label_smoothing, recipe.label_smoothing),
+            ("--clip-norm", self.clip_norm, recipe.clip_norm),
+            ("--ema-decay", self.ema_decay, recipe.ema_decay),
+            ("--seed", self.seed.map(|v| v as f64), recipe.seed as f64),
+            ("--image-size", self.image_size.map(|v| v as f64), recipe.image_size as f64),
+            ("--valid-fraction", self.valid_fraction, recipe.valid_fraction),
+        ];
+        for (option, given, started) in numbers {
+            if given.is_some_and(|given| given != started) {
+                return differ(option, started.to_string());
+            }
+        }
+        let others = [
+            ("--optimizer", self.optimizer.is_some()),
+            ("--weight-decay", self.weight_decay.is_some()),
+            ("--momentum", self.momentum.is_some()),
+            ("--nesterov", self.nesterov),
+            ("--decay-norms-and-biases", self.decay_norms_and_biases),
+            ("--schedule", self.schedule.is_some()),
+            ("--no-augment", self.no_augment),
+            ("--zero-init-residual", self.zero_init_residual),
+        ];
+        match others.iter().find(|(_, given)| *given) {
+            Some((option, _)) => Err(Error::usage(*option, "cannot be given with --resume: the run keeps its recipe")),
+            None => Ok(()),
+        }
+    }
+}

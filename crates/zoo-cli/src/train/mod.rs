@@ -1,0 +1,315 @@
+//! `zoo train`, and the examples that train.
+
+mod args;
+
+pub use args::Args;
+
+use crate::common::{group, print_json, set_threads};
+use burn::module::{AutodiffModule, Module, ModuleVisitor, Param};
+use burn::tensor::backend::{AutodiffBackend, BackendTypes};
+use burn::tensor::{DType, Tensor};
+use burn_zoo::{AutoConfig, ModelCard, WithBackend, WithModel, with_backend};
+use burn_zoo_checkpoint::{KeyMap, save, write_atomically};
+use burn_zoo_core::{Error, ImageClassifier, Mode, Result};
+use burn_zoo_images::{Dataset, Loader, LoaderOptions, OpenOptions, Transform, open};
+use burn_zoo_train::{
+    Evaluation, Outcome, ProgressKind, Recipe, ReportInput, RunDir, TrainInput, draw_images,
+    evaluate, interrupt_flag, train, write_report,
+};
+use clap::{CommandFactory, FromArgMatches, Parser};
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// Runs an example that trains: the options of `zoo train` under the example's own name.
+pub fn example(name: &'static str, about: &'static str) -> i32 {
+    #[derive(Parser)]
+    struct Example {
+        #[command(flatten)]
+        args: Args,
+    }
+    let prefix = format!("cargo run --release --example {name} --");
+    let help = format!(
+        "Examples:\n  {prefix} --epochs 10\n  {prefix} --dataset fashion-mnist\n  {prefix} --dataset image-folder --data-dir photos/\n  {prefix} --resume runs/{name}20-digits-1\n\nCtrl-C saves and stops; --resume goes on from there."
+    );
+    let command = Example::command().name(name).about(about).after_help(help);
+    let matches = command.get_matches();
+    let parsed = Example::from_arg_matches(&matches).map_err(|e| e.exit());
+    let Ok(Example { args }) = parsed;
+    crate::finish_code(run_as(args, &prefix))
+}
+
+/// `zoo train`.
+pub fn run(args: Args) -> Result<i32> {
+    run_as(args, "zoo train")
+}
+
+/// Trains; `program` is how the user calls it. Gives the exit code.
+fn run_as(args: Args, program: &str) -> Result<i32> {
+    let threads = set_threads(args.threads)?;
+    let (run, recipe, dataset) = match &args.resume {
+        Some(folder) => {
+            let (run, mut recipe) = RunDir::open(folder)?;
+            args.agree_with(&recipe)?;
+            recipe.data_dir = args.data_dir.clone().or(recipe.data_dir);
+            let dataset = open(&recipe.dataset, &open_options(&recipe))?;
+            recipe.threads = threads;
+            recipe.validate()?;
+            (run, recipe, dataset)
+        }
+        None => {
+            let options = OpenOptions {
+                data_dir: args.data_dir.clone(),
+                valid_fraction: args.valid_fraction.unwrap_or(0.1),
+                image_size: args.image_size.unwrap_or(224),
+                ..OpenOptions::default()
+            };
+            let dataset = open(&args.dataset_name(), &options)?;
+            let recipe = args.recipe(&dataset, threads)?;
+            let out = args.out.clone().unwrap_or_else(|| next_free(&recipe));
+            let given: Vec<String> = std::env::args().skip(1).collect();
+            let given = given.strip_prefix(&["train".to_string()]).unwrap_or(&given);
+            let command = format!("{program} {}", given.join(" "));
+            (RunDir::create(&out, &recipe, command.trim())?, recipe, dataset)
+        }
+    };
+    let config: AutoConfig = serde_json::from_value(recipe.model_config.clone())
+        .map_err(|e| Error::malformed(run.file("recipe.json"), format!("model_config: {e}")))?;
+    let job = Job {
+        args: &args,
+        run: &run,
+        recipe: &recipe,
+        dataset: &dataset,
+        config: &config,
+        interrupt: interrupt_flag(),
+        progress: args.progress_kind()?,
+    };
+    let done = with_backend(args.backend.spec()?, job)??;
+    let Some(done) = done else {
+        println!("stopped and saved; continue with\n  {program} --resume {}", run.path().display());
+        return Ok(130);
+    };
+    finish(&args, &run, &dataset, &recipe, &done, program)?;
+    Ok(0)
+}
+
+fn open_options(recipe: &Recipe) -> OpenOptions {
+    OpenOptions {
+        data_dir: recipe.data_dir.clone(),
+        valid_fraction: recipe.valid_fraction,
+        image_size: recipe.image_size,
+        ..OpenOptions::default()
+    }
+}
+
+/// The first of `runs/MODEL-DATASET-1`, `-2`, … that is not there.
+fn next_free(recipe: &Recipe) -> PathBuf {
+    let name = |n: usize| PathBuf::from(format!("runs/{}-{}-{n}", recipe.model, recipe.dataset));
+    (1..).map(name).find(|path| !path.exists()).unwrap_or_else(|| name(0))
+}
+
+struct Job<'a> {
+    args: &'a Args,
+    run: &'a RunDir,
+    recipe: &'a Recipe,
+    dataset: &'a Dataset,
+    config: &'a AutoConfig,
+    interrupt: Arc<AtomicBool>,
+    progress: ProgressKind,
+}
+
+/// A run that came to its end.
+struct Done {
+    evaluation: Evaluation,
+    seconds: f64,
+    best_accuracy: Option<f64>,
+    step: usize,
+}
+
+impl WithBackend for Job<'_> {
+    type Output = Result<Option<Done>>;
+
+    fn run<B: AutodiffBackend>(self, device: <B as BackendTypes>::Device) -> Self::Output {
+        let (config, seed) = (self.config, self.recipe.seed);
+        config.with_model::<B, _>(seed, &device.clone(), OnDevice { job: self, device })?
+    }
+}
+
+struct OnDevice<'a, D> {
+    job: Job<'a>,
+    device: D,
+}
+
+impl<B: AutodiffBackend> WithModel<B> for OnDevice<'_, <B as BackendTypes>::Device> {
+    type Output = Result<Option<Done>>;
+
+    fn run<M>(self, model: M, key_map: &'static KeyMap) -> Self::Output
+    where
+        M: AutodiffModule<B> + ImageClassifier<B>,
+        M::InnerModule: ImageClassifier<B::InnerBackend>,
+    {
+        let Job { args, run, recipe, dataset, config, interrupt, progress } = self.job;
+        let num_parameters = trainable(&model);
+        println!(
+            "{} ({} parameters) on {}: {} training, {} validation, {} test images; {} with {} threads; run folder {}",
+            recipe.model,
+            group(num_parameters as u64),
+            dataset.name,
+            dataset.train.len(),
+            dataset.valid.len(),
+            dataset.test.len(),
+            recipe.backend,
+            recipe.threads,
+            run.path().display()
+        );
+        let input = TrainInput {
+            recipe,
+            dataset,
+            run,
+            resume: args.resume.is_some(),
+            key_map,
+            device: &self.device,
+            progress,
+            interrupt,
+        };
+        let outcome = train(model, input)?;
+        if outcome.interrupted {
+            return Ok(None);
+        }
+        save(&outcome.model, &run.file("model.safetensors"), key_map)?;
+        let card = ModelCard {
+            name: recipe.model.clone(),
+            model: config.clone(),
+            preprocessing: dataset.preprocessing.clone(),
+            class_names: dataset.class_names.clone(),
+        };
+        card.write(run.path())?;
+        report::<B, _>(&outcome, recipe, dataset, run, num_parameters, &self.device).map(Some)
+    }
+}
+
+/// Evaluates on the test images and writes `evaluation.json` and `report.html`.
+fn report<B: AutodiffBackend, M: ImageClassifier<B::InnerBackend>>(
+    outcome: &Outcome<M>,
+    recipe: &Recipe,
+    dataset: &Dataset,
+    run: &RunDir,
+    num_parameters: usize,
+    device: &<B as BackendTypes>::Device,
+) -> Result<Done> {
+    let options = LoaderOptions { batch_size: recipe.batch_size.min(256), seed: None, workers: recipe.workers };
+    let transform = Transform::eval(dataset.preprocessing.clone());
+    let [channels, height, width] = transform.shape();
+    let loader = Loader::new(dataset.test.clone(), transform, options)?;
+    let logits = |x| outcome.model.logits(x, Mode::Eval, None);
+    let bar = crate::common::bar(loader.len(), "evaluating the test images");
+    let classes = dataset.class_names.len();
+    let evaluation =
+        evaluate(&logits, &loader, classes, DType::F32, device, |done, _| bar.set_position(done as u64))?;
+    bar.finish_and_clear();
+    let one = Tensor::zeros([1, channels, height, width], (device, DType::F32));
+    let (_, counts) = burn_zoo_ops::count(|| logits(one).into_data());
+
+    let path = run.file("evaluation.json");
+    let json = serde_json::to_string(&evaluation).map_err(|e| Error::malformed(&path, e.to_string()))?;
+    write_atomically(&path, json.as_bytes())?;
+    write_report(
+        &run.file("report.html"),
+        &ReportInput {
+            recipe,
+            dataset,
+            command: &run.command(),
+            rows: &outcome.rows,
+            evaluation: &evaluation,
+            seconds: outcome.seconds,
+            best_step: outcome.best_step,
+            num_parameters,
+            flops: counts.flops,
+        },
+    )?;
+    Ok(Done {
+        evaluation,
+        seconds: outcome.seconds,
+        best_accuracy: outcome.best_accuracy,
+        step: outcome.step,
+    })
+}
+
+/// Parameters that receive gradients.
+fn trainable<B: AutodiffBackend, M: Module<B>>(model: &M) -> usize {
+    struct Count(usize);
+    impl<B: AutodiffBackend> ModuleVisitor<B> for Count {
+        fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<B, D>>) {
+            if param.is_require_grad() {
+                self.0 += param.shape().num_elements();
+            }
+        }
+    }
+    let mut count = Count(0);
+    model.visit(&mut count);
+    count.0
+}
+
+/// The last lines: pictures, what came out, where it is and what to try next.
+fn finish(
+    args: &Args,
+    run: &RunDir,
+    dataset: &Dataset,
+    recipe: &Recipe,
+    done: &Done,
+    program: &str,
+) -> Result<()> {
+    let eval = &done.evaluation;
+    let folder = run.path().display();
+    if args.json {
+        print_json(&serde_json::json!({
+            "run": folder.to_string(),
+            "model": recipe.model,
+            "dataset": recipe.dataset,
+            "seed": recipe.seed,
+            "steps": done.step,
+            "seconds": done.seconds,
+            "valid_accuracy": done.best_accuracy,
+            "test_accuracy": eval.accuracy,
+            "test_loss": eval.loss,
+            "test_count": eval.count,
+        }));
+        return Ok(());
+    }
+    let count = eval.predictions.len();
+    let shown: Vec<usize> = (0..count).step_by((count / 8).max(1)).take(8).collect();
+    let caption = |i: usize| {
+        let (guess, probability) = eval.predictions[i];
+        let label = dataset.test.label(i);
+        let mark = if guess == label { "✓".into() } else { format!("✗ is {}", dataset.class_names[label]) };
+        format!("{} {:.0} % {mark}", dataset.class_names[guess], 100.0 * probability)
+    };
+    if std::io::stdout().is_terminal() {
+        let images = shown
+            .iter()
+            .map(|i| Ok((dataset.test.image(*i)?, caption(*i))))
+            .collect::<Result<Vec<_>>>()?;
+        println!("\nSome test images and what the model says:\n");
+        print!("{}", draw_images(&images, 76));
+    } else {
+        let captions: Vec<String> = shown.iter().map(|i| caption(*i)).collect();
+        println!("some test images: {}", captions.join(" | "));
+    }
+    println!(
+        "test accuracy {:.2} % on {} images after {} steps in {:.1} s\n",
+        100.0 * eval.accuracy,
+        eval.count,
+        done.step,
+        done.seconds
+    );
+    println!("everything is in {folder}/");
+    println!("  report.html        curves, confusion matrix and pictures: open it in a browser");
+    println!("  model.safetensors  the weights in upstream's names, with config.json");
+    println!("  metrics.csv        every measurement");
+    println!("  checkpoints/       to continue from\n");
+    println!("next:");
+    println!("  {program} --dataset fashion-mnist");
+    println!("  cargo run --release -p burn-zoo-cli -- predict {folder} YOUR_IMAGE.png");
+    Ok(())
+}

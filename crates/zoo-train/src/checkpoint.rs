@@ -1,0 +1,139 @@
+use crate::run_dir::RunDir;
+use burn_zoo_checkpoint::{Tensors, read_safetensors, write_atomically, write_safetensors};
+use burn_zoo_core::{Error, Result};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// Where a run stood. Random numbers are functions of seed, epoch and position, so these numbers
+/// are all there is to remember of them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct State {
+    /// Optimizer steps made.
+    pub step: usize,
+    /// Epoch of the next batch, from 0.
+    pub epoch: usize,
+    /// Position of the next batch in that epoch.
+    pub batch: usize,
+    /// Seconds of training so far.
+    pub seconds: f64,
+    /// Best validation accuracy and the step it was measured after.
+    pub best: Option<(f64, usize)>,
+    /// Threads that computed.
+    pub threads: usize,
+}
+
+/// A folder `checkpoints/step-N` with model, optimizer, average and state.
+pub struct Checkpoint {
+    /// The folder.
+    pub path: PathBuf,
+    /// Where the run stood.
+    pub state: State,
+}
+
+impl Checkpoint {
+    /// Writes a checkpoint beside its place, syncs it and renames it.
+    pub(crate) fn save(
+        run: &RunDir,
+        state: &State,
+        model: &Tensors,
+        optimizer: &Tensors,
+        ema: &Tensors,
+    ) -> Result<PathBuf> {
+        let folder = run.checkpoints();
+        let target = folder.join(name(state.step));
+        // A run that was stopped right after a checkpoint may come here twice.
+        if target.is_dir() {
+            return Ok(target);
+        }
+        let part = tempfile::Builder::new()
+            .prefix(".part-")
+            .tempdir_in(&folder)
+            .map_err(Error::io(&folder, "write"))?;
+        write_safetensors(&part.path().join("model.safetensors"), model)?;
+        write_safetensors(&part.path().join("optimizer.safetensors"), optimizer)?;
+        if !ema.is_empty() {
+            write_safetensors(&part.path().join("ema.safetensors"), ema)?;
+        }
+        let json = serde_json::to_string_pretty(state).map_err(|e| Error::malformed(&target, e.to_string()))?;
+        write_atomically(&part.path().join("state.json"), json.as_bytes())?;
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let mode = std::fs::Permissions::from_mode(0o755);
+            std::fs::set_permissions(part.path(), mode).map_err(Error::io(&target, "write"))?;
+        }
+        std::fs::rename(part.path(), &target).map_err(Error::io(&target, "rename"))?;
+        sync_folder(&folder);
+        Ok(target)
+    }
+
+    /// The checkpoint with the most steps.
+    ///
+    /// # Errors
+    /// If there is none, or its state is malformed.
+    pub fn last(run: &RunDir) -> Result<Self> {
+        let folder = run.checkpoints();
+        let path = match all(&folder)?.pop() {
+            Some(step) => folder.join(name(step)),
+            None => {
+                let hint = "the run was stopped before its first checkpoint; start it anew".into();
+                return Err(Error::NotFound { path: folder, hint });
+            }
+        };
+        let file = path.join("state.json");
+        let text = std::fs::read_to_string(&file).map_err(Error::io(&file, "read"))?;
+        let state = serde_json::from_str(&text).map_err(|e| Error::malformed(&file, e.to_string()))?;
+        Ok(Self { path, state })
+    }
+
+    /// The weights that the run would evaluate at the checkpoint after `step`: the average where
+    /// there is one.
+    pub(crate) fn weights(run: &RunDir, step: usize) -> Result<(PathBuf, Tensors)> {
+        let folder = run.checkpoints().join(name(step));
+        let ema = folder.join("ema.safetensors");
+        let path = if ema.is_file() { ema } else { folder.join("model.safetensors") };
+        let tensors = read_safetensors(&path)?;
+        Ok((path, tensors))
+    }
+
+    /// Reads one of its files.
+    pub(crate) fn read(&self, name: &str) -> Result<Tensors> {
+        read_safetensors(&self.path.join(name))
+    }
+
+    /// Removes all but the last `keep` checkpoints and the best.
+    pub(crate) fn prune(run: &RunDir, keep: usize, best: Option<usize>) -> Result<()> {
+        let folder = run.checkpoints();
+        let steps = all(&folder)?;
+        for step in &steps[..steps.len().saturating_sub(keep)] {
+            if Some(*step) != best {
+                let path = folder.join(name(*step));
+                std::fs::remove_dir_all(&path).map_err(Error::io(&path, "remove"))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn name(step: usize) -> String {
+    format!("step-{step:08}")
+}
+
+/// Steps of the checkpoints in `folder`, ascending.
+fn all(folder: &Path) -> Result<Vec<usize>> {
+    let entries = std::fs::read_dir(folder).map_err(Error::io(folder, "list the folder"))?;
+    let mut steps: Vec<usize> = entries
+        .filter_map(|e| e.ok()?.file_name().to_str()?.strip_prefix("step-")?.parse().ok())
+        .collect();
+    steps.sort_unstable();
+    Ok(steps)
+}
+
+/// Makes a rename in `folder` survive a power cut, where the system can.
+fn sync_folder(folder: &Path) {
+    if let Ok(folder) = std::fs::File::open(folder) {
+        // Some file systems do not offer this; the data itself was synced before.
+        let _ = folder.sync_all();
+    }
+}

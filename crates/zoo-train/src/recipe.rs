@@ -1,0 +1,167 @@
+use burn_zoo_core::{Error, Result};
+use burn_zoo_images::Augment;
+use burn_zoo_ops::AdamW;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// The optimizer and its constants; PyTorch's defaults where none are given.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "name", rename_all = "lowercase", deny_unknown_fields)]
+pub enum OptimizerSpec {
+    /// AdamW (Loshchilov and Hutter 2019).
+    AdamW {
+        /// Decay of the first moment.
+        beta1: f64,
+        /// Decay of the second moment.
+        beta2: f64,
+        /// Added to the root of the second moment.
+        eps: f64,
+        /// Decoupled weight decay.
+        weight_decay: f64,
+    },
+    /// Stochastic gradient descent.
+    Sgd {
+        /// Momentum factor.
+        momentum: f64,
+        /// L2 penalty.
+        weight_decay: f64,
+        /// Nesterov's look-ahead.
+        nesterov: bool,
+    },
+}
+
+impl OptimizerSpec {
+    /// PyTorch's `AdamW` with this weight decay.
+    pub fn adamw(weight_decay: f64) -> Self {
+        let AdamW { betas: (beta1, beta2), eps, .. } = AdamW::default();
+        OptimizerSpec::AdamW { beta1, beta2, eps, weight_decay }
+    }
+
+    /// PyTorch's `SGD` with this momentum and weight decay.
+    pub fn sgd(momentum: f64, weight_decay: f64, nesterov: bool) -> Self {
+        OptimizerSpec::Sgd { momentum, weight_decay, nesterov }
+    }
+}
+
+/// How the learning rate goes on after the warm-up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Schedule {
+    /// Half a cosine down to `min_lr`.
+    Cosine,
+    /// Stays.
+    Constant,
+}
+
+/// Everything that decides a run. The same recipe gives the same run on the same machine.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Recipe {
+    /// Name of the model, a preset or an example's own.
+    pub model: String,
+    /// The model's configuration, with its `model_type`.
+    pub model_config: serde_json::Value,
+    /// Name of the data set.
+    pub dataset: String,
+    /// Folder of the data, where it was given.
+    pub data_dir: Option<PathBuf>,
+    /// Side in pixels of the model's input, for image folders.
+    pub image_size: usize,
+    /// Share of the training images held out for validation.
+    pub valid_fraction: f64,
+    /// Random changes to training images.
+    pub augment: Augment,
+    /// Passes over the training images.
+    pub epochs: usize,
+    /// Images a step.
+    pub batch_size: usize,
+    /// The optimizer.
+    pub optimizer: OptimizerSpec,
+    /// Whether norms and biases are decayed too, as PyTorch does unless told otherwise.
+    pub decay_norms_and_biases: bool,
+    /// Peak learning rate.
+    pub lr: f64,
+    /// Learning rate at the end of a cosine.
+    pub min_lr: f64,
+    /// Epochs of linear warm-up; may be a fraction.
+    pub warmup_epochs: f64,
+    /// What follows the warm-up.
+    pub schedule: Schedule,
+    /// Share of the target spread over all classes.
+    pub label_smoothing: f64,
+    /// Largest global norm of the gradient; 0 does not clip.
+    pub clip_norm: f64,
+    /// Decay of the averaged weights that are evaluated and saved; 0 keeps none.
+    pub ema_decay: f64,
+    /// Seed of weights, order and augmentation.
+    pub seed: u64,
+    /// Threads that decode and augment.
+    pub workers: usize,
+    /// Steps between checkpoints within an epoch; one is written after every epoch anyway.
+    pub checkpoint_every: usize,
+    /// Checkpoints kept beside the best.
+    pub keep_checkpoints: usize,
+    /// Backend the run was started on.
+    pub backend: String,
+    /// Threads that compute. Sums are added in another order with another number.
+    pub threads: usize,
+}
+
+impl Recipe {
+    /// Checks every number.
+    ///
+    /// # Errors
+    /// Names the option that cannot be used.
+    pub fn validate(&self) -> Result<()> {
+        let mut checks = Vec::new();
+        match self.optimizer {
+            OptimizerSpec::AdamW { beta1, beta2, eps, weight_decay } => checks.extend([
+                ("beta1", beta1, (0.0..1.0).contains(&beta1)),
+                ("beta2", beta2, (0.0..1.0).contains(&beta2)),
+                ("eps", eps, eps > 0.0 && eps.is_finite()),
+                ("--weight-decay", weight_decay, weight_decay >= 0.0 && weight_decay.is_finite()),
+            ]),
+            OptimizerSpec::Sgd { momentum, weight_decay, nesterov } => {
+                if nesterov && momentum == 0.0 {
+                    return Err(Error::usage("--nesterov", "needs a momentum above 0"));
+                }
+                checks.extend([
+                    ("--momentum", momentum, (0.0..1.0).contains(&momentum)),
+                    ("--weight-decay", weight_decay, weight_decay >= 0.0 && weight_decay.is_finite()),
+                ]);
+            }
+        }
+        let positive = |v: f64| v > 0.0 && v.is_finite();
+        let share = |v: f64| (0.0..1.0).contains(&v);
+        checks.extend([
+            ("--lr", self.lr, positive(self.lr)),
+            ("--min-lr", self.min_lr, self.min_lr >= 0.0 && self.min_lr <= self.lr),
+            ("--warmup-epochs", self.warmup_epochs, self.warmup_epochs >= 0.0 && self.warmup_epochs.is_finite()),
+            ("--label-smoothing", self.label_smoothing, share(self.label_smoothing)),
+            ("--clip-norm", self.clip_norm, self.clip_norm >= 0.0 && self.clip_norm.is_finite()),
+            ("--ema-decay", self.ema_decay, share(self.ema_decay)),
+            ("augment.crop_area", self.augment.crop_area, (0.0..=1.0).contains(&self.augment.crop_area)),
+        ]);
+        for (option, value, fine) in checks {
+            if !fine {
+                return Err(Error::usage(option, format!("{value} cannot be used")));
+            }
+        }
+        let counts = [
+            ("--epochs", self.epochs, 1_000_000),
+            ("--batch-size", self.batch_size, 1_000_000),
+            ("--workers", self.workers, 64),
+            ("--checkpoint-every", self.checkpoint_every, usize::MAX),
+            ("--keep-checkpoints", self.keep_checkpoints, 1_000_000),
+        ];
+        for (option, value, most) in counts {
+            if value == 0 || value > most {
+                return Err(Error::usage(option, format!("must be 1 to {most}, got {value}")));
+            }
+        }
+        if self.augment.shift > 1000 {
+            return Err(Error::usage("augment.shift", "must be at most 1000 pixels"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,389 @@
+use crate::checkpoint::{Checkpoint, State};
+use crate::ema::Ema;
+use crate::evaluate::{evaluate, to_tensor};
+use crate::gradients::{clip_global_norm, collect_gradients, global_norm};
+use crate::metrics::{History, Row};
+use crate::optimizer::Optimizer;
+use crate::progress::{Display, Position, ProgressKind};
+use crate::recipe::Recipe;
+use crate::run_dir::RunDir;
+use crate::schedule::learning_rate;
+use burn::module::AutodiffModule;
+use burn::tensor::backend::AutodiffBackend;
+use burn::tensor::{DType, ElementConversion, Int, Tensor, TensorData};
+use burn_zoo_checkpoint::{KeyMap, Tensors, collect, load_tensors};
+use burn_zoo_core::{CollectStages, Error, ImageClassifier, Mode, Result};
+use burn_zoo_images::{Batch, Dataset, Loader, LoaderOptions, Transform};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+/// What a run needs beside its model.
+pub struct TrainInput<'a, B: AutodiffBackend> {
+    /// The recipe.
+    pub recipe: &'a Recipe,
+    /// The data.
+    pub dataset: &'a Dataset,
+    /// The run's folder.
+    pub run: &'a RunDir,
+    /// Continue from the last checkpoint.
+    pub resume: bool,
+    /// Names in weight files.
+    pub key_map: &'a KeyMap,
+    /// Where to compute.
+    pub device: &'a B::Device,
+    /// How progress is shown.
+    pub progress: ProgressKind,
+    /// Set by whoever wants the run to save and stop.
+    pub interrupt: Arc<AtomicBool>,
+}
+
+/// How a run ended.
+pub struct Outcome<M> {
+    /// The model of the best checkpoint (averaged, where the recipe says so), for evaluation.
+    pub model: M,
+    /// Steps made.
+    pub step: usize,
+    /// Step of the checkpoint that `model` is.
+    pub best_step: usize,
+    /// Its accuracy on the validation part, if there is one.
+    pub best_accuracy: Option<f64>,
+    /// Seconds of training.
+    pub seconds: f64,
+    /// Whether the run was stopped before its end; it can be continued.
+    pub interrupted: bool,
+    /// Rows of `metrics.csv`.
+    pub rows: Vec<Row>,
+}
+
+/// Trains `model` to the end of its recipe, or until it is interrupted.
+///
+/// Checkpoints are written every `checkpoint_every` steps and after every epoch. With `resume` the
+/// run goes on from the last one exactly as if it had never stopped, if the number of threads is
+/// the same.
+///
+/// # Errors
+/// If data cannot be read, a file cannot be written, or loss or gradient are no longer finite.
+pub fn train<B, M>(model: M, input: TrainInput<B>) -> Result<Outcome<M::InnerModule>>
+where
+    B: AutodiffBackend,
+    M: AutodiffModule<B> + ImageClassifier<B>,
+    M::InnerModule: ImageClassifier<B::InnerBackend>,
+{
+    let recipe = input.recipe;
+    recipe.validate()?;
+    let mut session = Session::start(model, &input)?;
+    // A panic or error must leave the terminal usable: the display is closed before either leaves.
+    let mut display = Display::new(input.progress);
+    let ended = session.run(&mut display);
+    display.finish();
+    let interrupted = ended?;
+    session.finish(interrupted)
+}
+
+struct Session<'a, B: AutodiffBackend, M: AutodiffModule<B>> {
+    input: &'a TrainInput<'a, B>,
+    model: M,
+    optimizer: Optimizer<B>,
+    ema: Option<Ema<B::InnerBackend>>,
+    train: Loader,
+    valid: Loader,
+    history: History,
+    state: State,
+    /// Seconds of earlier parts of the run.
+    before: f64,
+    started: Instant,
+}
+
+impl<'a, B, M> Session<'a, B, M>
+where
+    B: AutodiffBackend,
+    M: AutodiffModule<B> + ImageClassifier<B>,
+    M::InnerModule: ImageClassifier<B::InnerBackend>,
+{
+    fn start(model: M, input: &'a TrainInput<'a, B>) -> Result<Self> {
+        let (recipe, data) = (input.recipe, input.dataset);
+        let transform = Transform {
+            preprocessing: data.preprocessing.clone(),
+            augment: Some(recipe.augment),
+        };
+        let loader = |seed| LoaderOptions { batch_size: recipe.batch_size, seed, workers: recipe.workers };
+        let train = Loader::new(data.train.clone(), transform, loader(Some(recipe.seed)))?;
+        let eval = Transform::eval(data.preprocessing.clone());
+        let valid = Loader::new(data.valid.clone(), eval, loader(None))?;
+        let csv = input.run.file("metrics.csv");
+        let mut session = Self {
+            input,
+            model,
+            optimizer: Optimizer::new(recipe.optimizer, recipe.decay_norms_and_biases),
+            ema: (recipe.ema_decay > 0.0).then(|| Ema::new(recipe.ema_decay)),
+            train,
+            valid,
+            history: if input.resume {
+                History::resume(&csv, Checkpoint::last(input.run)?.state.step)?
+            } else {
+                History::create(&csv)?
+            },
+            state: State {
+                step: 0,
+                epoch: 0,
+                batch: 0,
+                seconds: 0.0,
+                best: None,
+                threads: recipe.threads,
+            },
+            before: 0.0,
+            started: Instant::now(),
+        };
+        if input.resume {
+            session.restore(Checkpoint::last(input.run)?)?;
+        }
+        Ok(session)
+    }
+
+    fn restore(&mut self, checkpoint: Checkpoint) -> Result<()> {
+        let device = self.input.device;
+        let file = |name: &str| checkpoint.path.join(name);
+        let weights = checkpoint.read("model.safetensors")?;
+        self.model = load_tensors(
+            self.model.clone(),
+            weights,
+            &file("model.safetensors"),
+            self.input.key_map,
+            DType::F32,
+        )?;
+        let state = checkpoint.read("optimizer.safetensors")?;
+        let path = file("optimizer.safetensors");
+        self.optimizer.restore(state, checkpoint.state.step, device, &path)?;
+        if let Some(ema) = &mut self.ema {
+            let averages = checkpoint.read("ema.safetensors")?;
+            let path = file("ema.safetensors");
+            let averaged =
+                load_tensors(self.model.valid(), averages, &path, self.input.key_map, DType::F32)?;
+            ema.restore(&averaged);
+        }
+        if checkpoint.state.threads != self.state.threads {
+            eprintln!(
+                "warning: the run used {} threads and goes on with {}: sums are added in another order, so it will not be bit-equal",
+                checkpoint.state.threads, self.state.threads
+            );
+        }
+        let threads = self.state.threads;
+        self.before = checkpoint.state.seconds;
+        self.state = State { threads, ..checkpoint.state };
+        Ok(())
+    }
+
+    /// Trains; `true` if it was interrupted.
+    fn run(&mut self, display: &mut Display) -> Result<bool> {
+        while self.state.epoch < self.input.recipe.epochs {
+            if !self.epoch(display)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Trains to the end of the epoch; `false` if it was interrupted.
+    fn epoch(&mut self, display: &mut Display) -> Result<bool> {
+        let recipe = self.input.recipe;
+        let batches = self.train.batches();
+        let mut batches_iter = self.train.epoch(self.state.epoch, self.state.batch);
+        let mut shown = Instant::now();
+        let mut waited = 0.0;
+        let mut images = 0;
+        let rows_every = (batches / 50).max(1);
+        loop {
+            let asked = Instant::now();
+            let Some(batch) = batches_iter.next() else { break };
+            let batch = batch?;
+            waited += asked.elapsed().as_secs_f64();
+            images += batch.labels.len();
+            let mut row = self.step(&batch, batches)?;
+            self.state.batch += 1;
+            let last = self.state.batch == batches;
+            if self.state.step % rows_every == 0 || last {
+                let elapsed = shown.elapsed().as_secs_f64().max(1e-9);
+                row.images_per_second = images as f64 / elapsed;
+                row.input_wait = (waited / elapsed).min(1.0);
+                row.seconds = self.seconds();
+                display.train(&self.position(batches), &row);
+                self.history.push(row)?;
+                (shown, waited, images) = (Instant::now(), 0.0, 0);
+            }
+            let stop = self.stopped(display);
+            if !last && (stop || self.state.step % recipe.checkpoint_every == 0) {
+                self.save()?;
+            }
+            if stop && !last {
+                return Ok(false);
+            }
+        }
+        self.end_epoch(display)?;
+        Ok(!self.stopped(display) || self.state.epoch == recipe.epochs)
+    }
+
+    fn stopped(&self, display: &Display) -> bool {
+        self.input.interrupt.load(Ordering::SeqCst) || display.stopped()
+    }
+
+    fn end_epoch(&mut self, display: &mut Display) -> Result<()> {
+        let at = self.position(self.train.batches());
+        if !self.valid.is_empty() {
+            let classes = self.input.dataset.class_names.len();
+            let device = self.input.device;
+            let model = self.averaged();
+            let found = evaluate(
+                &|x| model.logits(x, Mode::Eval, None),
+                &self.valid,
+                classes,
+                DType::F32,
+                device,
+                |_, _| (),
+            )?;
+            let row = Row {
+                step: self.state.step,
+                epoch: self.state.epoch + 1,
+                split: "valid".into(),
+                loss: found.loss,
+                accuracy: found.accuracy,
+                lr: 0.0,
+                grad_norm: 0.0,
+                images_per_second: 0.0,
+                input_wait: 0.0,
+                seconds: self.seconds(),
+            };
+            display.valid(&at, &row);
+            self.history.push(row)?;
+            // The later of equals: it has learnt longer.
+            if self.state.best.is_none_or(|(best, _)| found.accuracy >= best) {
+                self.state.best = Some((found.accuracy, self.state.step));
+            }
+        }
+        self.state.epoch += 1;
+        self.state.batch = 0;
+        self.save()?;
+        Ok(())
+    }
+
+    /// One optimizer step.
+    fn step(&mut self, batch: &Batch, batches: usize) -> Result<Row> {
+        let recipe = self.input.recipe;
+        let device = self.input.device;
+        let pixel_values = to_tensor::<B>(batch, DType::F32, device);
+        let labels = TensorData::new(batch.labels.clone(), [batch.labels.len()]);
+        let targets = Tensor::<B, 1, Int>::from_data(labels, device);
+        let logits = self.model.logits(pixel_values.clone(), Mode::Train, None);
+        let right = logits.clone().detach().argmax(1).flatten::<1>(0, 1).equal(targets.clone());
+        let loss = burn_zoo_ops::cross_entropy(logits, targets, recipe.label_smoothing);
+        let loss_value = loss.clone().into_scalar().elem::<f64>();
+        if !loss_value.is_finite() {
+            return Err(self.diverged(pixel_values, &format!("the loss is {loss_value}")));
+        }
+        let mut grads = collect_gradients::<B, M>(&self.model, loss.backward());
+        let norm = global_norm::<B>(&grads);
+        if !norm.is_finite() {
+            return Err(self.diverged(pixel_values, &format!("the gradient's norm is {norm}")));
+        }
+        if recipe.clip_norm > 0.0 {
+            clip_global_norm::<B>(&mut grads, norm, recipe.clip_norm);
+        }
+        let lr = learning_rate(recipe, self.state.step, batches * recipe.epochs, batches);
+        self.model = self.optimizer.step(self.model.clone(), grads, lr);
+        self.state.step += 1;
+        if let Some(ema) = &mut self.ema {
+            ema.update(&self.model.valid(), self.state.step);
+        }
+        let right = right.int().sum().into_scalar().elem::<f64>();
+        Ok(Row {
+            step: self.state.step,
+            epoch: self.state.epoch + 1,
+            split: "train".into(),
+            loss: loss_value,
+            accuracy: right / batch.labels.len() as f64,
+            lr,
+            grad_norm: norm,
+            images_per_second: 0.0,
+            input_wait: 0.0,
+            seconds: 0.0,
+        })
+    }
+
+    /// Says where the numbers went wrong first and what is still good.
+    fn diverged(&self, pixel_values: Tensor<B, 4>, what: &str) -> Error {
+        let mut stages = CollectStages::new();
+        let logits = self.model.logits(pixel_values, Mode::Train, Some(&mut stages));
+        let bad = |flat: Tensor<B, 1>| flat.into_data().iter::<f32>().any(|v| !v.is_finite());
+        let first = stages.0.into_iter().find(|(_, flat, _)| bad(flat.clone()));
+        let stage = match first {
+            Some((name, _, _)) => format!("stage `{name}` is the first with a value that is not finite"),
+            None if bad(logits.flatten(0, 1)) => "the head's logits are not finite".into(),
+            None => "all stages are finite".into(),
+        };
+        let good = match Checkpoint::last(self.input.run) {
+            Ok(checkpoint) => format!("the last good checkpoint is {}", checkpoint.path.display()),
+            Err(_) => "there is no checkpoint yet".into(),
+        };
+        Error::Training {
+            step: self.state.step + 1,
+            message: format!("{what}; {stage}; {good}. A lower --lr, a longer --warmup-epochs or --clip-norm may help"),
+        }
+    }
+
+    fn save(&mut self) -> Result<()> {
+        self.state.seconds = self.seconds();
+        let map = self.input.key_map;
+        let named = |tensors: Tensors| -> Tensors {
+            tensors.into_iter().map(|(path, data)| (map.key(&path), data)).collect()
+        };
+        let model = named(collect(&self.model));
+        let ema = self.ema.as_ref().map(|_| named(collect(&self.averaged()))).unwrap_or_default();
+        let optimizer = self.optimizer.tensors();
+        Checkpoint::save(self.input.run, &self.state, &model, &optimizer, &ema)?;
+        let best = self.state.best.map(|(_, step)| step);
+        Checkpoint::prune(self.input.run, self.input.recipe.keep_checkpoints, best)
+    }
+
+    /// The model that is evaluated.
+    fn averaged(&self) -> M::InnerModule {
+        let model = self.model.valid();
+        match &self.ema {
+            Some(ema) => ema.apply(model),
+            None => model,
+        }
+    }
+
+    fn seconds(&self) -> f64 {
+        self.before + self.started.elapsed().as_secs_f64()
+    }
+
+    fn position(&self, batches: usize) -> Position {
+        Position {
+            epoch: self.state.epoch + 1,
+            epochs: self.input.recipe.epochs,
+            batch: self.state.batch,
+            batches,
+            batch_size: self.input.recipe.batch_size,
+            step: self.state.step,
+        }
+    }
+
+    fn finish(self, interrupted: bool) -> Result<Outcome<M::InnerModule>> {
+        let best_step = self.state.best.map_or(self.state.step, |(_, step)| step);
+        let model = if best_step == self.state.step || interrupted {
+            self.averaged()
+        } else {
+            let (path, tensors) = Checkpoint::weights(self.input.run, best_step)?;
+            load_tensors(self.model.valid(), tensors, &path, self.input.key_map, DType::F32)?
+        };
+        Ok(Outcome {
+            model,
+            step: self.state.step,
+            best_step,
+            best_accuracy: self.state.best.map(|(accuracy, _)| accuracy),
+            seconds: self.seconds(),
+            interrupted,
+            rows: self.history.rows,
+        })
+    }
+}

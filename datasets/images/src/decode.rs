@@ -1,0 +1,44 @@
+use crate::Image;
+use burn_zoo_core::{Error, Result};
+use image::{DynamicImage, ImageDecoder, ImageReader, Limits};
+use std::path::Path;
+
+/// The largest side of an image that is decoded.
+const MOST_SIDE: u32 = 16_384;
+/// The most memory a decoder may take, in bytes.
+const MOST_MEMORY: u64 = 1 << 30;
+
+/// Decodes an image file to RGB, or to grey if `channels` is 1, the way PIL does: the file's
+/// orientation tag is applied, alpha is dropped, 16 bits become 8.
+///
+/// The contents decide the format, not the file's name.
+///
+/// # Errors
+/// If the file cannot be read, is no image of a known format, is damaged, or is larger than
+/// 16,384 pixels a side.
+pub fn decode(path: &Path, channels: usize) -> Result<Image> {
+    let mut reader = ImageReader::open(path)
+        .and_then(ImageReader::with_guessed_format)
+        .map_err(Error::io(path, "read"))?;
+    if reader.format().is_none() {
+        return Err(Error::malformed(path, "not an image: its contents match no known format"));
+    }
+    let mut limits = Limits::default();
+    limits.max_image_width = Some(MOST_SIDE);
+    limits.max_image_height = Some(MOST_SIDE);
+    limits.max_alloc = Some(MOST_MEMORY);
+    reader.limits(limits);
+    let damaged = |e: image::ImageError| Error::malformed(path, format!("cannot be decoded: {e}"));
+    // A file named .png that is text can be taken for a format by its name alone.
+    let mut decoder = reader.into_decoder().map_err(damaged)?;
+    let orientation = decoder.orientation().map_err(damaged)?;
+    let mut image = DynamicImage::from_decoder(decoder).map_err(damaged)?;
+    image.apply_orientation(orientation);
+    let (width, height) = (image.width() as usize, image.height() as usize);
+    let pixels = match channels {
+        1 => image.into_luma8().into_raw(),
+        _ => image.into_rgb8().into_raw(),
+    };
+    let channels = if channels == 1 { 1 } else { 3 };
+    Ok(Image { width, height, channels, pixels })
+}

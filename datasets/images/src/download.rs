@@ -1,0 +1,95 @@
+use crate::locate::Wanted;
+use burn_zoo_core::{Error, Result};
+use sha2::{Digest, Sha256};
+use std::io::{Read, Write};
+use std::path::Path;
+use std::time::Duration;
+
+/// No file of a known data set is longer.
+const MOST_BYTES: u64 = 256 << 20;
+
+/// Downloads a data set's files into `folder`. A file appears under its name only when it is
+/// complete and its hash is right.
+pub(crate) fn fetch(wanted: &Wanted, folder: &Path) -> Result<()> {
+    std::fs::create_dir_all(folder).map_err(Error::io(folder, "create the folder"))?;
+    for (url, hash) in wanted.urls.iter().zip(wanted.hashes) {
+        let name = url.rsplit('/').next().unwrap_or(url);
+        let target = folder.join(name);
+        if !target.is_file() {
+            download(&mirrored(url), hash, &target)?;
+        }
+        if name.ends_with(".tar.gz") {
+            unpack(&target, wanted.files, folder)?;
+        }
+    }
+    Ok(())
+}
+
+/// `BURN_ZOO_MIRROR` replaces everything of an address before the file's name.
+fn mirrored(url: &str) -> String {
+    match std::env::var("BURN_ZOO_MIRROR") {
+        Ok(base) if !base.is_empty() => {
+            let name = url.rsplit('/').next().unwrap_or(url);
+            format!("{}/{name}", base.trim_end_matches('/'))
+        }
+        _ => url.to_string(),
+    }
+}
+
+fn download(url: &str, sha256: &str, target: &Path) -> Result<()> {
+    eprintln!("downloading {url}");
+    let fail = |message: String| Error::NotFound {
+        path: target.to_path_buf(),
+        hint: format!("{url}: {message}; or put the file there by hand, or give its folder with --data-dir"),
+    };
+    let agent: ureq::Agent = ureq::Agent::config_builder()
+        .timeout_connect(Some(Duration::from_secs(20)))
+        .timeout_recv_response(Some(Duration::from_secs(30)))
+        .timeout_global(Some(Duration::from_secs(3600)))
+        .build()
+        .into();
+    let mut response = agent.get(url).call().map_err(|e| fail(e.to_string()))?;
+    let folder = target.parent().unwrap_or(Path::new("."));
+    let mut file = tempfile::Builder::new()
+        .prefix(".part-")
+        .tempfile_in(folder)
+        .map_err(Error::io(target, "write"))?;
+    let mut reader = response.body_mut().with_config().limit(MOST_BYTES).reader();
+    let mut hasher = Sha256::new();
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        let n = reader.read(&mut buffer).map_err(|e| fail(format!("broke off: {e}")))?;
+        if n == 0 {
+            break;
+        }
+        hasher.update(&buffer[..n]);
+        file.write_all(&buffer[..n]).map_err(Error::io(target, "write"))?;
+    }
+    let found: String = hasher.finalize().iter().map(|b| format!("{b:02x}")).collect();
+    if found != sha256 {
+        return Err(fail(format!("wrong contents: SHA-256 {found}, wanted {sha256}")));
+    }
+    file.as_file().sync_all().map_err(Error::io(target, "write"))?;
+    file.persist(target).map(drop).map_err(|e| Error::io(target, "write")(e.error))
+}
+
+/// Takes the wanted files out of an archive; names in it never choose where anything is written.
+fn unpack(archive: &Path, files: &[&str], folder: &Path) -> Result<()> {
+    let damaged = |e: std::io::Error| Error::malformed(archive, format!("damaged archive: {e}"));
+    let reader = std::fs::File::open(archive).map_err(Error::io(archive, "open"))?;
+    let mut tar = tar::Archive::new(flate2::read::GzDecoder::new(std::io::BufReader::new(reader)));
+    for entry in tar.entries().map_err(damaged)? {
+        let mut entry = entry.map_err(damaged)?;
+        let path = entry.path().map_err(damaged)?;
+        let name = path.file_name().and_then(|n| n.to_str());
+        let Some(file) = files.iter().find(|file| Some(**file) == name) else {
+            continue;
+        };
+        let target = folder.join(file);
+        let mut part = tempfile::NamedTempFile::new_in(folder).map_err(Error::io(&target, "write"))?;
+        let copied = std::io::copy(&mut (&mut entry).take(MOST_BYTES), &mut part);
+        copied.map_err(Error::io(&target, "write"))?;
+        part.persist(&target).map_err(|e| Error::io(&target, "write")(e.error))?;
+    }
+    Ok(())
+}
