@@ -130,6 +130,7 @@ where
                 batch: 0,
                 seconds: 0.0,
                 best: None,
+                top_accuracy: 0.0,
                 threads: recipe.threads,
             },
             before: 0.0,
@@ -255,8 +256,9 @@ where
             };
             display.valid(&at, &row);
             self.history.push(row)?;
-            // The later of equals: it has learnt longer.
-            if self.state.best.is_none_or(|(best, _)| found.accuracy >= best) {
+            self.state.top_accuracy = self.state.top_accuracy.max(found.accuracy);
+            let margin = standard_error(self.state.top_accuracy, found.count);
+            if found.accuracy >= self.state.top_accuracy - margin {
                 self.state.best = Some((found.accuracy, self.state.step));
             }
         }
@@ -386,4 +388,16 @@ where
             rows: self.history.rows,
         })
     }
+}
+
+/// Standard error of an accuracy measured on `count` images (with Laplace's correction, so that it
+/// is not 0 where all are right).
+///
+/// The best checkpoint is the latest one within a standard error of the highest accuracy
+/// (Breiman et al. 1984, section 3.4.3): on a small validation part the highest is often luck, and
+/// the later one has learnt longer.
+fn standard_error(accuracy: f64, count: usize) -> f64 {
+    let n = count as f64;
+    let p = (accuracy * n + 1.0) / (n + 2.0);
+    (p * (1.0 - p) / n).sqrt()
 }

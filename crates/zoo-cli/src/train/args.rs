@@ -109,7 +109,7 @@ struct Defaults(&'static str, usize, usize, f64, f64, f64, f64, f64);
 
 fn defaults(dataset: &str) -> Defaults {
     match dataset {
-        "digits" => Defaults("resnet20", 30, 64, 5e-3, 0.05, 2.0, 0.05, 0.99),
+        "digits" => Defaults("resnet20", 15, 32, 3e-3, 0.05, 1.5, 0.05, 0.99),
         "mnist" => Defaults("resnet20", 5, 128, 3e-3, 0.05, 0.5, 0.05, 0.999),
         "fashion-mnist" => Defaults("resnet20", 10, 128, 3e-3, 0.05, 1.0, 0.05, 0.999),
         "cifar10" => Defaults("resnet20", 50, 128, 3e-3, 0.05, 2.0, 0.05, 0.999),

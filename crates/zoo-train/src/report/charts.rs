@@ -49,6 +49,7 @@ fn draw(
     let format_y = |v: &f64| match v.abs() {
         0.0 => "0".to_string(),
         m if m < 1e-3 => format!("{v:.1e}"),
+        m if m < 0.1 => format!("{v:.4}"),
         m if m < 10.0 => format!("{v:.3}"),
         _ => format!("{v:.1}"),
     };

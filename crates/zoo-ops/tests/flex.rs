@@ -1,0 +1,201 @@
+//! The fast paths on flex against the generic forms on burn-ndarray in f64: values and gradients
+//! over random sizes, strides and layouts.
+//!
+//! Limit 2e-5 of the largest value: correct code measures up to 3e-6; a shift by one pixel, a border
+//! that is not cleared or a biased variance measures 1e-2 and more.
+
+use burn::backend::Autodiff;
+use burn::tensor::backend::AutodiffBackend;
+use burn::tensor::{DType, Tensor, TensorData};
+use burn_flex::Flex;
+use burn_ndarray::NdArray;
+use burn_zoo_ops::{Conv2dOptions, Counts, batch_norm_eval, batch_norm_train, conv2d, count};
+use proptest::prelude::*;
+
+type Fast = Autodiff<Flex>;
+type Truth = Autodiff<NdArray<f64>>;
+
+const LIMIT: f64 = 2e-5;
+
+/// Numbers from a small generator, the same for both backends.
+fn numbers(len: usize, seed: u64) -> Vec<f64> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 11) as f64 / (1u64 << 53) as f64 * 2.0 - 1.0
+    };
+    // Rounded to f32, so that both sides start from the same numbers.
+    (0..len).map(|_| f64::from(next() as f32)).collect()
+}
+
+fn leaf<B: AutodiffBackend, const D: usize>(shape: [usize; D], seed: u64, dtype: DType) -> Tensor<B, D> {
+    let values = numbers(shape.iter().product(), seed);
+    let data = TensorData::new(values, shape).convert_dtype(dtype);
+    Tensor::from_data(data, (&Default::default(), dtype)).require_grad()
+}
+
+fn close(what: &str, got: &[f64], want: &[f64]) -> Result<(), TestCaseError> {
+    prop_assert_eq!(got.len(), want.len(), "{}: number of values", what);
+    let scale = want.iter().fold(1e-3, |m: f64, v| m.max(v.abs()));
+    let worst = got.iter().zip(want).map(|(g, w)| (g - w).abs() / scale).fold(0.0, f64::max);
+    prop_assert!(worst <= LIMIT, "{}: error {:.2e} of the largest value", what, worst);
+    Ok(())
+}
+
+fn values<B: AutodiffBackend, const D: usize>(x: &Tensor<B, D>) -> Vec<f64> {
+    x.to_data().iter::<f64>().collect()
+}
+
+fn gradient<B: AutodiffBackend, const D: usize>(x: &Tensor<B, D>, grads: &B::Gradients) -> Vec<f64> {
+    let grad = x.grad(grads).expect("every leaf takes part");
+    grad.into_data().iter::<f64>().collect()
+}
+
+/// Output, input gradient and weight gradient of a convolution.
+fn convolve<B: AutodiffBackend>(
+    x: [usize; 4],
+    weight: [usize; 4],
+    options: Conv2dOptions,
+    transposed: bool,
+    seed: u64,
+    dtype: DType,
+) -> [Vec<f64>; 3] {
+    let [batch, channels, height, width] = x;
+    let leaf_shape = if transposed { [batch, channels, width, height] } else { x };
+    let input = leaf::<B, 4>(leaf_shape, seed, dtype);
+    let kernel = leaf::<B, 4>(weight, seed + 1, dtype);
+    let seen = if transposed { input.clone().swap_dims(2, 3) } else { input.clone() };
+    let y = conv2d(seen, kernel.clone(), None, options);
+    let side = leaf::<B, 4>(y.dims(), seed + 2, dtype);
+    let grads = (y.clone() * side).sum().backward();
+    [values(&y), gradient(&input, &grads), gradient(&kernel, &grads)]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn conv2d_equals_the_generic_form(
+        (batch, groups, in_group, out_group) in (1usize..6, 1usize..4, 1usize..4, 1usize..5),
+        (height, width) in (1usize..14, 1usize..14),
+        (kernel_h, kernel_w) in (1usize..5, 1usize..5),
+        stride in (1usize..4, 1usize..4),
+        padding in (0usize..4, 0usize..4),
+        dilation in (1usize..3, 1usize..3),
+        transposed: bool,
+        seed in 0u64..1000,
+    ) {
+        let options = Conv2dOptions {
+            stride: stride.into(),
+            padding: padding.into(),
+            dilation: dilation.into(),
+            groups,
+        };
+        let fits = |size: usize, pad: usize, dilation: usize, kernel: usize| size + 2 * pad > dilation * (kernel - 1);
+        prop_assume!(fits(height, padding.0, dilation.0, kernel_h));
+        prop_assume!(fits(width, padding.1, dilation.1, kernel_w));
+        let x = [batch, groups * in_group, height, width];
+        let weight = [groups * out_group, in_group, kernel_h, kernel_w];
+        let (fast, counts) = count(|| convolve::<Fast>(x, weight, options, transposed, seed, DType::F32));
+        prop_assert_eq!((counts.fast, counts.generic), (1, 0));
+        let (truth, counts) = count(|| convolve::<Truth>(x, weight, options, transposed, seed, DType::F64));
+        prop_assert_eq!((counts.fast, counts.generic), (0, 1));
+        for (i, what) in ["output", "input gradient", "weight gradient"].iter().enumerate() {
+            close(what, &fast[i], &truth[i])?;
+        }
+    }
+
+    #[test]
+    fn batch_norm_equals_the_generic_form(
+        (batch, channels) in (1usize..6, 1usize..9),
+        (height, width) in (1usize..14, 1usize..14),
+        offset in -4.0f64..4.0,
+        seed in 0u64..1000,
+    ) {
+        prop_assume!(batch * height * width >= 4);
+        let shape = [batch, channels, height, width];
+        let fast = normalise::<Fast>(shape, offset, seed, DType::F32);
+        let truth = normalise::<Truth>(shape, offset, seed, DType::F64);
+        for (i, what) in ["output", "mean", "variance", "dx", "dweight", "dbias", "evaluation"].iter().enumerate() {
+            close(what, &fast[i], &truth[i])?;
+        }
+    }
+}
+
+fn normalise<B: AutodiffBackend>(shape: [usize; 4], offset: f64, seed: u64, dtype: DType) -> [Vec<f64>; 7] {
+    let channels = [shape[1]];
+    let x = leaf::<B, 4>(shape, seed, dtype);
+    let weight = leaf::<B, 1>(channels, seed + 1, dtype);
+    let bias = leaf::<B, 1>(channels, seed + 2, dtype);
+    let (y, mean, var) = batch_norm_train(x.clone() + offset, weight.clone(), bias.clone(), 1e-5);
+    let side = leaf::<B, 4>(shape, seed + 3, dtype);
+    let grads = (y.clone() * side).sum().backward();
+    let plain = |t: Tensor<B, 1>| t.inner();
+    let eval = batch_norm_eval(
+        x.clone().inner() + offset,
+        plain(mean.clone()),
+        plain(var.clone()),
+        plain(weight.clone()),
+        plain(bias.clone()),
+        1e-5,
+    );
+    [
+        values(&y),
+        values(&mean),
+        values(&var),
+        gradient(&x, &grads),
+        gradient(&weight, &grads),
+        gradient(&bias, &grads),
+        eval.into_data().iter::<f64>().collect(),
+    ]
+}
+
+#[test]
+fn sizes_that_are_split_over_tiles_and_parts_agree() {
+    // More columns than a tile holds, and a batch that does not divide by the threads.
+    let options = Conv2dOptions { padding: [1, 1], ..Default::default() };
+    for (x, weight) in [
+        ([1, 8, 40, 40], [16, 8, 3, 3]),
+        ([3, 8, 40, 40], [16, 8, 3, 3]),
+        ([5, 300, 3, 3], [8, 300, 3, 3]),
+        ([7, 4, 12, 12], [4, 4, 3, 3]),
+    ] {
+        let fast = convolve::<Fast>(x, weight, options, false, 9, DType::F32);
+        let truth = convolve::<Truth>(x, weight, options, false, 9, DType::F64);
+        for i in 0..3 {
+            close(&format!("{x:?} part {i}"), &fast[i], &truth[i]).expect("equal");
+        }
+    }
+}
+
+#[test]
+fn the_same_input_gives_the_same_bits() {
+    let options = Conv2dOptions { padding: [1, 1], ..Default::default() };
+    let run = || convolve::<Fast>([5, 6, 20, 20], [7, 6, 3, 3], options, false, 3, DType::F32);
+    let first = run();
+    for _ in 0..20 {
+        assert_eq!(run(), first);
+    }
+}
+
+#[test]
+fn other_dtypes_and_empty_batches_take_the_generic_form() {
+    let options = Conv2dOptions::default();
+    let run = |batch, dtype| count(|| convolve::<Fast>([batch, 2, 4, 4], [3, 2, 1, 1], options, false, 1, dtype));
+    let (_, Counts { fast, generic, flops, .. }) = run(2, DType::F64);
+    assert_eq!((fast, generic), (0, 1));
+    assert_eq!(flops, 2 * 2 * 3 * 16 * 2);
+}
+
+#[test]
+fn a_weight_that_needs_no_gradient_gets_none() {
+    let device = Default::default();
+    let x = leaf::<Fast, 4>([2, 3, 5, 5], 1, DType::F32);
+    let weight = Tensor::<Fast, 4>::ones([4, 3, 3, 3], &device);
+    let y = conv2d(x.clone(), weight.clone(), None, Conv2dOptions::default());
+    let grads = y.sum().backward();
+    assert!(x.grad(&grads).is_some());
+    assert!(weight.grad(&grads).is_none());
+}
