@@ -1,4 +1,4 @@
-use burn_zoo_images::Image;
+use burn_zoo_image::Image;
 use std::fmt::Write;
 
 /// Draws images side by side with half blocks in 24-bit colour, each with a caption below.

@@ -9,7 +9,7 @@ use crate::recipe::Recipe;
 use crate::run_dir::RunDir;
 use crate::schedule::learning_rate;
 use burn::module::AutodiffModule;
-use burn::tensor::backend::AutodiffBackend;
+use burn::tensor::backend::{AutodiffBackend, Backend};
 use burn::tensor::{DType, ElementConversion, Int, Tensor, TensorData};
 use burn_zoo_checkpoint::{KeyMap, Tensors, collect, load_tensors};
 use burn_zoo_core::{CollectStages, Error, ImageClassifier, Mode, Result};
@@ -280,12 +280,20 @@ where
         let loss = burn_zoo_ops::cross_entropy(logits, targets, recipe.label_smoothing);
         let loss_value = loss.clone().into_scalar().elem::<f64>();
         if !loss_value.is_finite() {
-            return Err(self.diverged(pixel_values, &format!("the loss is {loss_value}")));
+            return Err(self.diverged(&format!("the loss is {loss_value}; {}", self.first_bad_stage(pixel_values))));
         }
         let mut grads = collect_gradients::<B, M>(&self.model, loss.backward());
         let norm = global_norm::<B>(&grads);
         if !norm.is_finite() {
-            return Err(self.diverged(pixel_values, &format!("the gradient's norm is {norm}")));
+            let bad = |(path, grad): (&String, &Tensor<B::InnerBackend, 1>)| {
+                (!all_finite(grad.clone())).then(|| format!("`{path}`"))
+            };
+            let bad: Vec<String> = grads.iter().filter_map(bad).collect();
+            let named = match bad.first() {
+                Some(first) => format!("{} of {} gradients are not finite, such as that of {first}", bad.len(), grads.len()),
+                None => "each gradient is finite, their sum of squares is not".into(),
+            };
+            return Err(self.diverged(&format!("the gradient's norm is {norm}; {named}")));
         }
         if recipe.clip_norm > 0.0 {
             clip_global_norm::<B>(&mut grads, norm, recipe.clip_norm);
@@ -311,24 +319,27 @@ where
         })
     }
 
-    /// Says where the numbers went wrong first and what is still good.
-    fn diverged(&self, pixel_values: Tensor<B, 4>, what: &str) -> Error {
+    /// Runs the forward pass again and names the stage where the numbers went wrong.
+    fn first_bad_stage(&self, pixel_values: Tensor<B, 4>) -> String {
         let mut stages = CollectStages::new();
         let logits = self.model.logits(pixel_values, Mode::Train, Some(&mut stages));
-        let bad = |flat: Tensor<B, 1>| flat.into_data().iter::<f32>().any(|v| !v.is_finite());
-        let first = stages.0.into_iter().find(|(_, flat, _)| bad(flat.clone()));
-        let stage = match first {
+        let first = stages.0.into_iter().find(|(_, flat, _)| !all_finite(flat.clone()));
+        match first {
             Some((name, _, _)) => format!("stage `{name}` is the first with a value that is not finite"),
-            None if bad(logits.flatten(0, 1)) => "the head's logits are not finite".into(),
-            None => "all stages are finite".into(),
-        };
+            None if !all_finite(logits.flatten(0, 1)) => "the head's logits are the first that are not finite".into(),
+            None => "every stage is finite".into(),
+        }
+    }
+
+    /// Says what happened and which checkpoint is still good.
+    fn diverged(&self, what: &str) -> Error {
         let good = match Checkpoint::last(self.input.run) {
             Ok(checkpoint) => format!("the last good checkpoint is {}", checkpoint.path.display()),
             Err(_) => "there is no checkpoint yet".into(),
         };
         Error::Training {
             step: self.state.step + 1,
-            message: format!("{what}; {stage}; {good}. A lower --lr, a longer --warmup-epochs or --clip-norm may help"),
+            message: format!("{what}; {good}. A lower --lr, a longer --warmup-epochs or --clip-norm may help"),
         }
     }
 
@@ -400,4 +411,8 @@ fn standard_error(accuracy: f64, count: usize) -> f64 {
     let n = count as f64;
     let p = (accuracy * n + 1.0) / (n + 2.0);
     (p * (1.0 - p) / n).sqrt()
+}
+
+fn all_finite<B: Backend>(flat: Tensor<B, 1>) -> bool {
+    flat.into_data().iter::<f32>().all(f32::is_finite)
 }

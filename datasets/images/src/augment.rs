@@ -1,6 +1,5 @@
-use crate::Image;
-use crate::transform::{crop, resize};
 use burn_zoo_core::{Preprocessing, Result};
+use burn_zoo_image::{Image, crop, resize};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};

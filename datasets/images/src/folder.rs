@@ -1,5 +1,6 @@
-use crate::{Image, ImageSource, decode};
+use crate::ImageSource;
 use burn_zoo_core::{Error, Result};
+use burn_zoo_image::{Image, decode};
 use std::path::{Path, PathBuf};
 
 /// Endings of the files that are taken for images.

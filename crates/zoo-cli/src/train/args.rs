@@ -1,13 +1,13 @@
 use crate::common::BackendArgs;
 use burn_zoo::{AutoConfig, find};
 use burn_zoo_core::{Error, Result};
-use burn_zoo_images::{Augment, Dataset};
+use burn_zoo_images::{Augment, Dataset, Loader, LoaderOptions, Transform};
 use burn_zoo_train::{OptimizerSpec, ProgressKind, Recipe, Schedule};
 use std::path::PathBuf;
 
 /// Options of a training run. What is not given follows the data set.
 #[derive(clap::Args, Clone, Debug)]
-#[command(after_help = "Examples:\n  zoo train --model resnet20 --dataset digits --out runs/digits\n  zoo train --model resnet18_cifar --dataset fashion-mnist --epochs 2 --batch-size 128\n  zoo train --model resnet18 --dataset image-folder --data-dir photos/ --epochs 20\n  zoo train --resume runs/digits\n\nCtrl-C saves and stops; --resume goes on from there.")]
+#[command(args_override_self = true, after_help = "Examples:\n  zoo train --model resnet20 --dataset digits --out runs/digits\n  zoo train --model resnet18_cifar --dataset fashion-mnist --epochs 2 --batch-size 128\n  zoo train --model resnet18 --dataset image-folder --data-dir photos/ --epochs 20\n  zoo train --resume runs/digits\n\nCtrl-C saves and stops; --resume goes on from there.")]
 pub struct Args {
     /// A model of `zoo list` [default: resnet20, resnet18 for image-folder]
     #[arg(long, value_name = "NAME")]
@@ -179,6 +179,9 @@ impl Args {
             threads,
         };
         recipe.validate()?;
+        // A batch that is too large is found before a folder is made.
+        let options = LoaderOptions { batch_size: recipe.batch_size, seed: Some(0), workers: 1 };
+        Loader::new(dataset.train.clone(), Transform::eval(dataset.preprocessing.clone()), options)?;
         Ok(recipe)
     }
 

@@ -48,7 +48,7 @@ pub fn run(args: Args) -> Result<i32> {
 /// Trains; `program` is how the user calls it. Gives the exit code.
 fn run_as(args: Args, program: &str) -> Result<i32> {
     let threads = set_threads(args.threads)?;
-    let (run, recipe, dataset) = match &args.resume {
+    let (place, recipe, dataset) = match &args.resume {
         Some(folder) => {
             let (run, mut recipe) = RunDir::open(folder)?;
             args.agree_with(&recipe)?;
@@ -56,7 +56,7 @@ fn run_as(args: Args, program: &str) -> Result<i32> {
             let dataset = open(&recipe.dataset, &open_options(&recipe))?;
             recipe.threads = threads;
             recipe.validate()?;
-            (run, recipe, dataset)
+            (Place::Resumed(run), recipe, dataset)
         }
         None => {
             let options = OpenOptions {
@@ -71,27 +71,29 @@ fn run_as(args: Args, program: &str) -> Result<i32> {
             let given: Vec<String> = std::env::args().skip(1).collect();
             let given = given.strip_prefix(&["train".to_string()]).unwrap_or(&given);
             let command = format!("{program} {}", given.join(" "));
-            (RunDir::create(&out, &recipe, command.trim())?, recipe, dataset)
+            (Place::New { out, command: command.trim().into() }, recipe, dataset)
         }
     };
     let config: AutoConfig = serde_json::from_value(recipe.model_config.clone())
-        .map_err(|e| Error::malformed(run.file("recipe.json"), format!("model_config: {e}")))?;
+        .map_err(|e| Error::usage("recipe.json", format!("model_config: {e}")))?;
     let job = Job {
-        args: &args,
-        run: &run,
+        place,
         recipe: &recipe,
         dataset: &dataset,
         config: &config,
         interrupt: interrupt_flag(),
         progress: args.progress_kind()?,
     };
-    let done = with_backend(args.backend.spec()?, job)??;
-    let Some(done) = done else {
-        println!("stopped and saved; continue with\n  {program} --resume {}", run.path().display());
-        return Ok(130);
-    };
-    finish(&args, &run, &dataset, &recipe, &done, program)?;
-    Ok(0)
+    match with_backend(args.backend.spec()?, job)?? {
+        (run, Some(done)) => {
+            finish(&args, &run, &dataset, &recipe, &done, program)?;
+            Ok(0)
+        }
+        (run, None) => {
+            println!("stopped and saved; continue with\n  {program} --resume {}", run.path().display());
+            Ok(130)
+        }
+    }
 }
 
 fn open_options(recipe: &Recipe) -> OpenOptions {
@@ -109,9 +111,14 @@ fn next_free(recipe: &Recipe) -> PathBuf {
     (1..).map(name).find(|path| !path.exists()).unwrap_or_else(|| name(0))
 }
 
+/// Where the run goes. A new folder is made only when model and device are known to be there.
+enum Place {
+    New { out: PathBuf, command: String },
+    Resumed(RunDir),
+}
+
 struct Job<'a> {
-    args: &'a Args,
-    run: &'a RunDir,
+    place: Place,
     recipe: &'a Recipe,
     dataset: &'a Dataset,
     config: &'a AutoConfig,
@@ -128,7 +135,7 @@ struct Done {
 }
 
 impl WithBackend for Job<'_> {
-    type Output = Result<Option<Done>>;
+    type Output = Result<(RunDir, Option<Done>)>;
 
     fn run<B: AutodiffBackend>(self, device: <B as BackendTypes>::Device) -> Self::Output {
         let (config, seed) = (self.config, self.recipe.seed);
@@ -142,14 +149,18 @@ struct OnDevice<'a, D> {
 }
 
 impl<B: AutodiffBackend> WithModel<B> for OnDevice<'_, <B as BackendTypes>::Device> {
-    type Output = Result<Option<Done>>;
+    type Output = Result<(RunDir, Option<Done>)>;
 
     fn run<M>(self, model: M, key_map: &'static KeyMap) -> Self::Output
     where
         M: AutodiffModule<B> + ImageClassifier<B>,
         M::InnerModule: ImageClassifier<B::InnerBackend>,
     {
-        let Job { args, run, recipe, dataset, config, interrupt, progress } = self.job;
+        let Job { place, recipe, dataset, config, interrupt, progress } = self.job;
+        let (run, resume) = match place {
+            Place::New { out, command } => (RunDir::create(&out, recipe, &command)?, false),
+            Place::Resumed(run) => (run, true),
+        };
         let num_parameters = trainable(&model);
         println!(
             "{} ({} parameters) on {}: {} training, {} validation, {} test images; {} with {} threads; run folder {}",
@@ -166,8 +177,8 @@ impl<B: AutodiffBackend> WithModel<B> for OnDevice<'_, <B as BackendTypes>::Devi
         let input = TrainInput {
             recipe,
             dataset,
-            run,
-            resume: args.resume.is_some(),
+            run: &run,
+            resume,
             key_map,
             device: &self.device,
             progress,
@@ -175,7 +186,7 @@ impl<B: AutodiffBackend> WithModel<B> for OnDevice<'_, <B as BackendTypes>::Devi
         };
         let outcome = train(model, input)?;
         if outcome.interrupted {
-            return Ok(None);
+            return Ok((run, None));
         }
         save(&outcome.model, &run.file("model.safetensors"), key_map)?;
         let card = ModelCard {
@@ -185,7 +196,8 @@ impl<B: AutodiffBackend> WithModel<B> for OnDevice<'_, <B as BackendTypes>::Devi
             class_names: dataset.class_names.clone(),
         };
         card.write(run.path())?;
-        report::<B, _>(&outcome, recipe, dataset, run, num_parameters, &self.device).map(Some)
+        let done = report::<B, _>(&outcome, recipe, dataset, &run, num_parameters, &self.device)?;
+        Ok((run, Some(done)))
     }
 }
 

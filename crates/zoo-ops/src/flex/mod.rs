@@ -4,6 +4,7 @@
 //! `Autodiff<Flex>` and takes the tensor's primitive out through `Any`; no trait bound on models
 //! is needed. Every function hands its inputs back when the fast path does not apply.
 
+mod activation;
 mod conv;
 mod gemm;
 mod norm;
@@ -185,4 +186,30 @@ pub(crate) fn scale_shift<B: Backend>(
         primitive(scale.clone()),
         primitive(shift.clone()),
     )))
+}
+
+/// `relu`; `x` comes back when there is no fast path for it.
+pub(crate) fn relu<B: Backend, const D: usize>(x: Tensor<B, D>) -> Result<Tensor<B, D>, Tensor<B, D>> {
+    let Some(kind) = kind::<B>() else {
+        return Err(x);
+    };
+    if !is_f32(&x) || x.dims().contains(&0) {
+        return Err(x);
+    }
+    counter::took_fast_path();
+    Ok(match kind {
+        Kind::Plain => tensor(activation::relu(primitive(x))),
+        Kind::Tracked => relu_tracked::<B, NoCheckpointing, D>(x),
+        Kind::TrackedBalanced => relu_tracked::<B, BalancedCheckpointing, D>(x),
+    })
+}
+
+fn relu_tracked<B: Backend, C: CheckpointStrategy, const D: usize>(x: Tensor<B, D>) -> Tensor<B, D> {
+    let x: Tracked<C> = primitive(x);
+    let prep = activation::Relu.prepare::<C>([x.node]).compute_bound().stateful();
+    let y = activation::relu(x.primitive);
+    tensor::<B, Tracked<C>, D>(match prep {
+        OpsKind::Tracked(prep) => prep.finish(y.clone(), y),
+        OpsKind::UnTracked(prep) => prep.finish(y),
+    })
 }

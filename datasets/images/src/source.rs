@@ -1,22 +1,10 @@
 use burn_zoo_core::{Error, Result};
+use burn_zoo_image::Image;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use std::path::Path;
 use std::sync::Arc;
-
-/// 8-bit pixels in rows, channels interleaved.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Image {
-    /// Pixels a row.
-    pub width: usize,
-    /// Rows.
-    pub height: usize,
-    /// 1 (grey) or 3 (RGB).
-    pub channels: usize,
-    /// `height · width · channels` values.
-    pub pixels: Vec<u8>,
-}
 
 /// Labelled images by position; reading one may fail and may be slow.
 pub trait ImageSource: Send + Sync {
