@@ -25,7 +25,11 @@ impl Worst {
         let want: Vec<f64> = want.iter::<f64>().collect();
         let difference = norm(got.iter().zip(&want).map(|(a, b)| a - b));
         let error = difference / norm(want.iter().copied()).max(floor).max(f64::MIN_POSITIVE);
-        let error = if error.is_finite() { error } else { f64::INFINITY };
+        let error = if error.is_finite() {
+            error
+        } else {
+            f64::INFINITY
+        };
         if error >= self.error {
             self.error = error;
             self.name = name.to_string();
@@ -42,7 +46,10 @@ impl Worst {
         let names = |t: &Tensors| t.keys().cloned().collect::<Vec<_>>();
         assert_eq!(names(got), names(want), "the same tensors");
         assert!(!want.is_empty(), "something must be compared");
-        let largest = want.values().map(|t| norm(t.iter::<f64>())).fold(0.0, f64::max);
+        let largest = want
+            .values()
+            .map(|t| norm(t.iter::<f64>()))
+            .fold(0.0, f64::max);
         let mut worst = Self::default();
         for (name, want) in want {
             worst.add(name, &got[name], want, floor * largest);
@@ -55,8 +62,16 @@ impl Worst {
     /// # Panics
     /// With the name of the worst tensor.
     pub fn assert_within(&self, limit: f64, what: &str) {
-        println!("{what}: worst of {} is {:.2e} at {}", self.count, self.error, self.name);
-        assert!(self.error <= limit, "{what}: {:.3e} > {limit:.0e} at {}", self.error, self.name);
+        println!(
+            "{what}: worst of {} is {:.2e} at {}",
+            self.count, self.error, self.name
+        );
+        assert!(
+            self.error <= limit,
+            "{what}: {:.3e} > {limit:.0e} at {}",
+            self.error,
+            self.name
+        );
     }
 }
 

@@ -8,7 +8,9 @@ use std::path::PathBuf;
 
 /// The folder of the fixtures of one family.
 pub fn folder(family: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("golden").join(family)
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("golden")
+        .join(family)
 }
 
 /// One fixture file.
@@ -32,9 +34,16 @@ impl Fixture {
         let bytes = std::fs::read(&path).expect("it was just read");
         let (_, metadata) =
             safetensors::SafeTensors::read_metadata(&bytes).expect("it was just parsed");
-        let metadata = metadata.metadata().clone().expect("fixtures carry their configuration");
+        let metadata = metadata
+            .metadata()
+            .clone()
+            .expect("fixtures carry their configuration");
         let config = serde_json::from_str(&metadata["config"]).expect("the configuration is JSON");
-        Self { path, tensors, config }
+        Self {
+            path,
+            tensors,
+            config,
+        }
     }
 
     /// The tensor called `name`.
@@ -43,7 +52,9 @@ impl Fixture {
     /// If there is none.
     pub fn get(&self, name: &str) -> TensorData {
         let found = self.tensors.get(name);
-        found.unwrap_or_else(|| panic!("{} has no `{name}`", self.path.display())).clone()
+        found
+            .unwrap_or_else(|| panic!("{} has no `{name}`", self.path.display()))
+            .clone()
     }
 
     /// Every tensor whose name starts with `prefix`, by the rest of its name.
@@ -64,12 +75,20 @@ impl Fixture {
             .iter()
             .map(|n| n.as_u64().expect("a number") as usize)
             .collect();
-        let block = if is("block", "basic") { BlockType::Basic } else { BlockType::Bottleneck };
+        let block = if is("block", "basic") {
+            BlockType::Basic
+        } else {
+            BlockType::Bottleneck
+        };
         ResNetConfig {
             width: number("width"),
             groups: number("groups"),
             width_per_group: number("width_per_group"),
-            stem: if is("stem", "cifar") { Stem::Cifar } else { Stem::ImageNet },
+            stem: if is("stem", "cifar") {
+                Stem::Cifar
+            } else {
+                Stem::ImageNet
+            },
             num_channels: number("in_channels"),
             num_classes: number("num_classes"),
             ..ResNetConfig::new(block, layers)

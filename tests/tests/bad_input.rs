@@ -7,17 +7,41 @@ use std::io::Write;
 
 #[test]
 fn unknown_names_suggest_the_nearest() {
-    fails(&["info", "resnt50"], 2, &["unknown model `resnt50`", "resnet50"]);
-    fails(&["train", "--model", "resnet19", "--out", "/tmp/never-made"], 2, &["unknown model `resnet19`", "resnet18"]);
-    fails(&["train", "--dataset", "digit"], 2, &["unknown data set `digit`", "digits"]);
-    fails(&["train", "--optimizer", "adam"], 2, &["unknown optimizer `adam`", "adamw"]);
-    fails(&["info", "resnet18", "--backend", "flux"], 2, &["unknown backend `flux`", "flex"]);
+    fails(
+        &["info", "resnt50"],
+        2,
+        &["unknown model `resnt50`", "resnet50"],
+    );
+    fails(
+        &["train", "--model", "resnet19", "--out", "/tmp/never-made"],
+        2,
+        &["unknown model `resnet19`", "resnet18"],
+    );
+    fails(
+        &["train", "--dataset", "digit"],
+        2,
+        &["unknown data set `digit`", "digits"],
+    );
+    fails(
+        &["train", "--optimizer", "adam"],
+        2,
+        &["unknown optimizer `adam`", "adamw"],
+    );
+    fails(
+        &["info", "resnet18", "--backend", "flux"],
+        2,
+        &["unknown backend `flux`", "flex"],
+    );
     assert!(!std::path::Path::new("/tmp/never-made").exists());
 }
 
 #[test]
 fn a_backend_that_is_not_in_the_program_says_how_to_get_it() {
-    fails(&["info", "resnet20", "--backend", "cuda"], 1, &["backend cuda", "--features cuda"]);
+    fails(
+        &["info", "resnet20", "--backend", "cuda"],
+        1,
+        &["backend cuda", "--features cuda"],
+    );
 }
 
 #[test]
@@ -54,7 +78,11 @@ fn a_run_folder_that_is_there_is_never_overwritten() {
     std::fs::create_dir(&run_folder).expect("a folder");
     std::fs::write(run_folder.join("thesis.txt"), "four years of work").expect("writable");
     let before = contents(&run_folder);
-    fails(&short_run(&text(&run_folder), &[]), 2, &["--out", "is there already"]);
+    fails(
+        &short_run(&text(&run_folder), &[]),
+        2,
+        &["--out", "is there already"],
+    );
     assert_eq!(contents(&run_folder), before);
 }
 
@@ -64,27 +92,58 @@ fn a_run_folder_that_cannot_be_made_is_named() {
     let file = folder.path().join("file");
     std::fs::write(&file, "no folder").expect("writable");
     let out = text(&file.join("run"));
-    fails(&short_run(&out, &[]), 1, &[&out, "cannot create the folder"]);
+    fails(
+        &short_run(&out, &[]),
+        1,
+        &[&out, "cannot create the folder"],
+    );
 }
 
 #[test]
 fn resuming_what_is_no_run_or_another_run_is_refused() {
     let folder = temp();
-    fails(&["train", "--resume", &text(folder.path())], 1, &["recipe.json", "is no run folder"]);
+    fails(
+        &["train", "--resume", &text(folder.path())],
+        1,
+        &["recipe.json", "is no run folder"],
+    );
     let out = text(&folder.path().join("run"));
     assert_eq!(run(&short_run(&out, &["--epochs", "1"])).code, 0);
     let before = contents(&folder.path().join("run"));
-    fails(&["train", "--resume", &out, "--model", "resnet32"], 2, &["--model", "resnet20"]);
-    fails(&["train", "--resume", &out, "--lr", "0.5"], 2, &["--lr", "started with"]);
-    fails(&["train", "--resume", &out, "--optimizer", "sgd"], 2, &["--optimizer"]);
+    fails(
+        &["train", "--resume", &out, "--model", "resnet32"],
+        2,
+        &["--model", "resnet20"],
+    );
+    fails(
+        &["train", "--resume", &out, "--lr", "0.5"],
+        2,
+        &["--lr", "started with"],
+    );
+    fails(
+        &["train", "--resume", &out, "--optimizer", "sgd"],
+        2,
+        &["--optimizer"],
+    );
     assert_eq!(contents(&folder.path().join("run")), before);
 
     // The checkpoints of another model under this run's recipe.
     let other = text(&folder.path().join("other"));
-    assert_eq!(run(&short_run(&other, &["--epochs", "1", "--model", "resnet32"])).code, 0);
+    assert_eq!(
+        run(&short_run(
+            &other,
+            &["--epochs", "1", "--model", "resnet32"]
+        ))
+        .code,
+        0
+    );
     let recipe = std::fs::read(folder.path().join("run/recipe.json")).expect("a recipe");
     std::fs::write(folder.path().join("other/recipe.json"), recipe).expect("writable");
-    fails(&["train", "--resume", &other], 1, &["model.safetensors", "layer1.3", "not part of this model"]);
+    fails(
+        &["train", "--resume", &other],
+        1,
+        &["model.safetensors", "layer1.3", "not part of this model"],
+    );
 }
 
 #[test]
@@ -92,9 +151,20 @@ fn data_files_that_are_not_what_they_must_be_are_named() {
     let folder = temp();
     let train = |data: &std::path::Path, dataset: &str, words: &[&str]| {
         let out = text(&folder.path().join("never"));
-        let args = ["train", "--dataset", dataset, "--data-dir", &text(data), "--out", &out];
+        let args = [
+            "train",
+            "--dataset",
+            dataset,
+            "--data-dir",
+            &text(data),
+            "--out",
+            &out,
+        ];
         fails(&args, 1, words);
-        assert!(!folder.path().join("never").exists(), "no run folder for data that cannot be read");
+        assert!(
+            !folder.path().join("never").exists(),
+            "no run folder for data that cannot be read"
+        );
     };
     let set = |name: &str| {
         let data = folder.path().join(name);
@@ -123,7 +193,11 @@ fn data_files_that_are_not_what_they_must_be_are_named() {
 
     let magic = set("magic");
     std::fs::copy(magic.join(labels), magic.join(images)).expect("writable");
-    train(&magic, "mnist", &[images, "magic number 0x00000801, wanted 0x00000803"]);
+    train(
+        &magic,
+        "mnist",
+        &[images, "magic number 0x00000801, wanted 0x00000803"],
+    );
 
     let range = set("range");
     idx(&range.join(labels), 0x801, &[20], &[12; 20]);
@@ -134,7 +208,12 @@ fn data_files_that_are_not_what_they_must_be_are_named() {
     train(&counts, "mnist", &[images, "20 images but 19 labels"]);
 
     let huge = set("huge");
-    idx(&huge.join(images), 0x803, &[u32::MAX, u32::MAX, u32::MAX], &[0; 10]);
+    idx(
+        &huge.join(images),
+        0x803,
+        &[u32::MAX, u32::MAX, u32::MAX],
+        &[0; 10],
+    );
     train(&huge, "mnist", &[images, "more than the file can hold"]);
 
     let gz = set("gz");
@@ -148,13 +227,18 @@ fn data_files_that_are_not_what_they_must_be_are_named() {
     let cifar = folder.path().join("cifar");
     std::fs::create_dir(&cifar).expect("a folder");
     for i in 1..=5 {
-        std::fs::write(cifar.join(format!("data_batch_{i}.bin")), vec![1; 3073 * 2]).expect("writable");
+        std::fs::write(cifar.join(format!("data_batch_{i}.bin")), vec![1; 3073 * 2])
+            .expect("writable");
     }
     std::fs::write(cifar.join("test_batch.bin"), vec![1; 3073]).expect("writable");
     std::fs::write(cifar.join("data_batch_3.bin"), vec![1; 3000]).expect("writable");
     train(&cifar, "cifar10", &["data_batch_3.bin", "3000 bytes"]);
     std::fs::write(cifar.join("data_batch_3.bin"), vec![77; 3073]).expect("writable");
-    train(&cifar, "cifar10", &["data_batch_3.bin", "label 77", "out of range"]);
+    train(
+        &cifar,
+        "cifar10",
+        &["data_batch_3.bin", "label 77", "out of range"],
+    );
 }
 
 #[test]
@@ -165,8 +249,21 @@ fn image_folders_that_cannot_be_used_are_named() {
     let out = text(&folder.path().join("run"));
     let data_text = text(&data);
     let args = [
-        "train", "--model", "resnet20", "--dataset", "image-folder", "--data-dir", &data_text, "--image-size", "16",
-        "--epochs", "1", "--batch-size", "4", "--out", &out,
+        "train",
+        "--model",
+        "resnet20",
+        "--dataset",
+        "image-folder",
+        "--data-dir",
+        &data_text,
+        "--image-size",
+        "16",
+        "--epochs",
+        "1",
+        "--batch-size",
+        "4",
+        "--out",
+        &out,
     ];
     std::fs::create_dir(data.join("empty")).expect("a folder");
     fails(&args, 1, &["empty", "no images"]);
@@ -181,7 +278,11 @@ fn image_folders_that_cannot_be_used_are_named() {
     let args = ["train", "--dataset", "image-folder", "--out", &out];
     fails(&args, 2, &["--data-dir", "is needed"]);
     let nowhere = text(&folder.path().join("nowhere"));
-    fails(&["train", "--dataset", "image-folder", "--data-dir", &nowhere], 1, &["nowhere", "not found"]);
+    fails(
+        &["train", "--dataset", "image-folder", "--data-dir", &nowhere],
+        1,
+        &["nowhere", "not found"],
+    );
 }
 
 #[test]
@@ -197,23 +298,49 @@ fn images_and_models_that_cannot_be_used_for_prediction_are_named() {
     let note = file("note.png", b"a shopping list");
     fails(&["predict", &out, &note], 1, &["note.png"]);
     let mut png = Vec::new();
-    image::GrayImage::new(8, 8).write_to(&mut std::io::Cursor::new(&mut png), image::ImageFormat::Png).expect("in memory");
+    image::GrayImage::new(8, 8)
+        .write_to(&mut std::io::Cursor::new(&mut png), image::ImageFormat::Png)
+        .expect("in memory");
     let cut = file("cut.png", &png[..png.len() / 2]);
-    fails(&["predict", &out, &cut], 1, &["cut.png", "cannot be decoded"]);
+    fails(
+        &["predict", &out, &cut],
+        1,
+        &["cut.png", "cannot be decoded"],
+    );
     let good = file("good.png", &png);
     assert_eq!(run(&["predict", &out, &good]).code, 0);
-    fails(&["predict", &out, "no-such.png"], 1, &["no-such.png", "not found"]);
+    fails(
+        &["predict", &out, "no-such.png"],
+        1,
+        &["no-such.png", "not found"],
+    );
     fails(&["predict", &out, &text(folder.path())], 1, &["cut.png"]);
     fails(&["predict", "resnet18", &good], 2, &["--weights"]);
-    fails(&["predict", "runs/nowhere", &good], 1, &["runs/nowhere", "not a folder"]);
-    fails(&["predict", &out, &good, "--dtype", "f31"], 2, &["unknown dtype"]);
+    fails(
+        &["predict", "runs/nowhere", &good],
+        1,
+        &["runs/nowhere", "not a folder"],
+    );
+    fails(
+        &["predict", &out, &good, "--dtype", "f31"],
+        2,
+        &["unknown dtype"],
+    );
 
     // Weights of another model, and weights that are cut off.
     let weights = text(&folder.path().join("run/model.safetensors"));
-    fails(&["predict", "resnet20", &good, "--weights", &weights], 1, &["conv1.weight", "[16, 1, 3, 3]", "[16, 3, 3, 3]"]);
+    fails(
+        &["predict", "resnet20", &good, "--weights", &weights],
+        1,
+        &["conv1.weight", "[16, 1, 3, 3]", "[16, 3, 3, 3]"],
+    );
     let bytes = std::fs::read(&weights).expect("there");
     std::fs::write(&weights, &bytes[..bytes.len() - 10]).expect("writable");
-    fails(&["predict", &out, &good], 1, &["model.safetensors", "not a valid safetensors file"]);
+    fails(
+        &["predict", &out, &good],
+        1,
+        &["model.safetensors", "not a valid safetensors file"],
+    );
     std::fs::write(folder.path().join("run/config.json"), "{\"name\": 3}").expect("writable");
     fails(&["predict", &out, &good], 1, &["config.json"]);
     fails(&["eval", &text(folder.path())], 2, &["--dataset"]);

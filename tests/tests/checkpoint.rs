@@ -9,7 +9,11 @@ use std::path::PathBuf;
 use tempfile::TempDir;
 
 fn model(seed: u64) -> ResNet<Flex> {
-    let config = ResNetConfig { width: 4, num_classes: 3, ..ResNetConfig::cifar(1) };
+    let config = ResNetConfig {
+        width: 4,
+        num_classes: 3,
+        ..ResNetConfig::cifar(1)
+    };
     ResNet::new(&config, seed, &Default::default()).expect("a valid config")
 }
 
@@ -33,7 +37,13 @@ fn error(change: impl FnOnce(&mut Tensors)) -> Error {
 fn what_is_saved_loads_bit_equal_under_upstreams_names() {
     let (_folder, path) = changed(|_| ());
     let tensors = read_safetensors(&path).expect("just written");
-    for key in ["conv1.weight", "layer1.0.bn1.running_var", "layer2.0.downsample.0.weight", "layer3.0.downsample.1.bias", "fc.bias"] {
+    for key in [
+        "conv1.weight",
+        "layer1.0.bn1.running_var",
+        "layer2.0.downsample.0.weight",
+        "layer3.0.downsample.1.bias",
+        "fc.bias",
+    ] {
         assert!(tensors.contains_key(key), "{key} is missing");
     }
     let loaded = load(model(2), &path, &KEY_MAP, DType::F32).expect("it fits");
@@ -47,24 +57,48 @@ fn symptom_1_a_misspelt_or_extra_key_is_an_error_that_names_it() {
         let data = t.remove("layer1.0.conv1.weight").expect("there");
         t.insert("layer1.0.conv1.wieght".into(), data);
     });
-    let Error::MissingKey { key, nearest, .. } = found else { panic!("{found}") };
-    assert_eq!((key.as_str(), nearest), ("layer1.0.conv1.weight", vec!["layer1.0.conv1.wieght".to_string()]));
+    let Error::MissingKey { key, nearest, .. } = found else {
+        panic!("{found}")
+    };
+    assert_eq!(
+        (key.as_str(), nearest),
+        (
+            "layer1.0.conv1.weight",
+            vec!["layer1.0.conv1.wieght".to_string()]
+        )
+    );
 
     let found = error(|t| {
         let data = t["fc.bias"].clone();
         t.insert("fc.biass".into(), data);
     });
-    let Error::UnexpectedKey { key, nearest, .. } = found else { panic!("{found}") };
-    assert_eq!((key.as_str(), nearest), ("fc.biass", vec!["fc.bias".to_string()]));
+    let Error::UnexpectedKey { key, nearest, .. } = found else {
+        panic!("{found}")
+    };
+    assert_eq!(
+        (key.as_str(), nearest),
+        ("fc.biass", vec!["fc.bias".to_string()])
+    );
 }
 
 #[test]
 fn a_key_of_another_shape_is_an_error_with_both_shapes() {
     let found = error(|t| {
-        t.insert("fc.weight".into(), TensorData::new(vec![0.0f32; 64], [4, 16]));
+        t.insert(
+            "fc.weight".into(),
+            TensorData::new(vec![0.0f32; 64], [4, 16]),
+        );
     });
-    let Error::Shape { key, wanted, found, .. } = found else { panic!("{found}") };
-    assert_eq!((key.as_str(), wanted, found), ("fc.weight", vec![3, 16], vec![4, 16]));
+    let Error::Shape {
+        key, wanted, found, ..
+    } = found
+    else {
+        panic!("{found}")
+    };
+    assert_eq!(
+        (key.as_str(), wanted, found),
+        ("fc.weight", vec![3, 16], vec![4, 16])
+    );
 }
 
 #[test]
@@ -78,7 +112,10 @@ fn integers_for_a_weight_are_refused() {
 #[test]
 fn torchs_batch_counters_are_dropped() {
     let (_folder, path) = changed(|t| {
-        t.insert("bn1.num_batches_tracked".into(), TensorData::new(vec![7i64], [1]));
+        t.insert(
+            "bn1.num_batches_tracked".into(),
+            TensorData::new(vec![7i64], [1]),
+        );
     });
     load(model(2), &path, &KEY_MAP, DType::F32).expect("a counter is no weight");
 }
@@ -100,7 +137,13 @@ fn symptom_4_the_dtype_in_memory_is_the_one_asked_for() {
 fn a_file_that_is_cut_off_or_no_safetensors_is_refused() {
     let (_folder, path) = changed(|_| ());
     let bytes = std::fs::read(&path).expect("there");
-    for bad in [&bytes[..bytes.len() - 1], &bytes[..20], &bytes[..4], b"", b"not a weights file at all, but text"] {
+    for bad in [
+        &bytes[..bytes.len() - 1],
+        &bytes[..20],
+        &bytes[..4],
+        b"",
+        b"not a weights file at all, but text",
+    ] {
         std::fs::write(&path, bad).expect("writable");
         let found = load(model(2), &path, &KEY_MAP, DType::F32).expect_err("damaged");
         assert!(found.to_string().contains("weights.safetensors"), "{found}");

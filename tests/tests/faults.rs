@@ -13,7 +13,10 @@ fn nan_stops_the_run_with_step_place_and_last_good_checkpoint() {
     let folder = temp();
     for (i, (lr, place)) in [
         // The weights overflow: the next forward pass has no numbers.
-        ("1e300", "stage `stem` is the first with a value that is not finite"),
+        (
+            "1e300",
+            "stage `stem` is the first with a value that is not finite",
+        ),
         // They become huge: norms keep the forward pass finite, the backward pass is not.
         ("1e30", "gradients are not finite, such as that of `"),
     ]
@@ -23,9 +26,31 @@ fn nan_stops_the_run_with_step_place_and_last_good_checkpoint() {
         let out = text(&folder.path().join(format!("run{i}")));
         let args = short_run(
             &out,
-            &["--lr", lr, "--warmup-epochs", "0", "--clip-norm", "0", "--ema-decay", "0", "--optimizer", "sgd", "--checkpoint-every", "1"],
+            &[
+                "--lr",
+                lr,
+                "--warmup-epochs",
+                "0",
+                "--clip-norm",
+                "0",
+                "--ema-decay",
+                "0",
+                "--optimizer",
+                "sgd",
+                "--checkpoint-every",
+                "1",
+            ],
         );
-        fails(&args, 1, &["training stopped at step", place, "last good checkpoint", "--lr"]);
+        fails(
+            &args,
+            1,
+            &[
+                "training stopped at step",
+                place,
+                "last good checkpoint",
+                "--lr",
+            ],
+        );
     }
 }
 
@@ -33,7 +58,9 @@ fn nan_stops_the_run_with_step_place_and_last_good_checkpoint() {
 fn with_file_limit(kib: usize, args: &[&str]) -> Ended {
     let script = format!("trap '' XFSZ; ulimit -f {}; exec \"$@\"", kib * 2);
     let mut command = assert_cmd::Command::new("sh");
-    command.args(["-c", &script, "sh", env!("CARGO_BIN_EXE_zoo-under-test")]).args(args);
+    command
+        .args(["-c", &script, "sh", env!("CARGO_BIN_EXE_zoo-under-test")])
+        .args(args);
     ended(&mut command)
 }
 
@@ -60,17 +87,31 @@ fn a_full_disk_stops_the_run_and_leaves_the_last_good_checkpoint() {
     let good = contents(&first);
 
     let resume = ["train", "--resume", &out];
-    fails_as(with_file_limit(100, &resume), &resume, 1, &["cannot write", "checkpoints"]);
+    fails_as(
+        with_file_limit(100, &resume),
+        &resume,
+        1,
+        &["cannot write", "checkpoints"],
+    );
     assert_eq!(contents(&first), good, "the good checkpoint is untouched");
     let left: Vec<String> = std::fs::read_dir(run_folder.join("checkpoints"))
         .expect("a folder")
-        .map(|e| e.expect("an entry").file_name().to_string_lossy().into_owned())
+        .map(|e| {
+            e.expect("an entry")
+                .file_name()
+                .to_string_lossy()
+                .into_owned()
+        })
         .filter(|name| name.starts_with(".part"))
         .collect();
     // What kill -9 interrupted may be left under a temporary name; the full disk leaves nothing.
     assert!(left.len() <= 1, "half-written: {left:?}");
     let resumed = run(&resume);
-    assert_eq!(resumed.code, 0, "with room again it goes on: {}", resumed.stderr);
+    assert_eq!(
+        resumed.code, 0,
+        "with room again it goes on: {}",
+        resumed.stderr
+    );
 }
 
 /// A server on this machine that answers every request with what `answer` makes of its path.
@@ -92,28 +133,59 @@ fn serve(requests: usize, answer: impl Fn(&str) -> Vec<u8> + Send + 'static) -> 
 }
 
 fn response(status: &str, length: usize, body: &[u8]) -> Vec<u8> {
-    let mut bytes = format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n").into_bytes();
+    let mut bytes =
+        format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n")
+            .into_bytes();
     bytes.extend(body);
     bytes
 }
 
 fn download_from(address: &str, cache: &Path, words: &[&str]) {
-    let args = ["train", "--dataset", "cifar10", "--epochs", "1", "--out", "/tmp/burn-zoo-never"];
+    let args = [
+        "train",
+        "--dataset",
+        "cifar10",
+        "--epochs",
+        "1",
+        "--out",
+        "/tmp/burn-zoo-never",
+    ];
     let mut command = zoo(&args);
-    command.env("BURN_ZOO_CACHE", cache).env("BURN_ZOO_MIRROR", address);
+    command
+        .env("BURN_ZOO_CACHE", cache)
+        .env("BURN_ZOO_MIRROR", address);
     fails_as(ended(&mut command), &args, 1, words);
-    let left = if cache.exists() { contents(cache) } else { Vec::new() };
-    assert!(left.is_empty(), "nothing may be left of a bad download: {left:?}");
+    let left = if cache.exists() {
+        contents(cache)
+    } else {
+        Vec::new()
+    };
+    assert!(
+        left.is_empty(),
+        "nothing may be left of a bad download: {left:?}"
+    );
 }
 
 #[test]
 fn symptom_21_a_bad_download_is_detected_and_never_used() {
     let cache = temp();
     let wrong = serve(1, |_| response("200 OK", 5, b"hello"));
-    download_from(&wrong, cache.path(), &["wrong contents", "SHA-256", "--data-dir"]);
+    download_from(
+        &wrong,
+        cache.path(),
+        &["wrong contents", "SHA-256", "--data-dir"],
+    );
     let cut = serve(1, |_| response("200 OK", 500, b"hello"));
-    download_from(&cut, cache.path(), &["cifar-10-binary.tar.gz", "--data-dir"]);
+    download_from(
+        &cut,
+        cache.path(),
+        &["cifar-10-binary.tar.gz", "--data-dir"],
+    );
     let gone = serve(1, |_| response("404 Not Found", 0, b""));
     download_from(&gone, cache.path(), &["404"]);
-    download_from("http://127.0.0.1:9", cache.path(), &["127.0.0.1:9", "--data-dir"]);
+    download_from(
+        "http://127.0.0.1:9",
+        cache.path(),
+        &["127.0.0.1:9", "--data-dir"],
+    );
 }

@@ -15,8 +15,14 @@ use burn_zoo_resnet::{KEY_MAP, ResNet};
 use burn_zoo_tests::compare::Worst;
 use burn_zoo_tests::golden::Fixture;
 
-const CASES: [&str; 6] =
-    ["basic_imagenet", "bottleneck_imagenet", "resnext", "wide", "basic_cifar", "one_pixel"];
+const CASES: [&str; 6] = [
+    "basic_imagenet",
+    "bottleneck_imagenet",
+    "resnext",
+    "wide",
+    "basic_cifar",
+    "one_pixel",
+];
 
 /// Gradients of every parameter by upstream's key.
 fn gradients<B: AutodiffBackend>(model: &ResNet<B>, grads: &B::Gradients) -> Tensors {
@@ -34,11 +40,16 @@ fn gradients<B: AutodiffBackend>(model: &ResNet<B>, grads: &B::Gradients) -> Ten
         }
         fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<B, D>>) {
             if let Some(grad) = param.val().grad(self.grads) {
-                self.found.insert(KEY_MAP.key(&self.stack.path()), grad.into_data());
+                self.found
+                    .insert(KEY_MAP.key(&self.stack.path()), grad.into_data());
             }
         }
     }
-    let mut visitor = Visitor { stack: PathStack::default(), grads, found: Tensors::new() };
+    let mut visitor = Visitor {
+        stack: PathStack::default(),
+        grads,
+        found: Tensors::new(),
+    };
     burn::module::Module::visit(model, &mut visitor);
     visitor.found
 }
@@ -52,8 +63,14 @@ struct Lane<B: AutodiffBackend> {
 impl<B: AutodiffBackend> Lane<B> {
     fn model(&self, fixture: &Fixture) -> ResNet<B> {
         let model = ResNet::new(&fixture.resnet_config(), 1, &self.device).expect("a valid config");
-        load_tensors(model, fixture.group("model."), &fixture.path, &KEY_MAP, self.dtype)
-            .expect("every key fits")
+        load_tensors(
+            model,
+            fixture.group("model."),
+            &fixture.path,
+            &KEY_MAP,
+            self.dtype,
+        )
+        .expect("every key fits")
     }
 
     fn tensor<const D: usize>(&self, data: TensorData) -> Tensor<B, D> {
@@ -89,14 +106,23 @@ impl<B: AutodiffBackend> Lane<B> {
         let worst = Worst::of(&got, &fixture.group("eval.stage."), 0.0);
         worst.assert_within(out_limit, &format!("{case} eval stages"));
         let mut worst = Worst::default();
-        worst.add("logits", &logits.to_data(), &fixture.get("eval.logits"), 0.0);
+        worst.add(
+            "logits",
+            &logits.to_data(),
+            &fixture.get("eval.logits"),
+            0.0,
+        );
         worst.assert_within(out_limit, &format!("{case} eval logits"));
 
         let loss = (logits * self.tensor(fixture.get("grad_output"))).sum();
         let grads = loss.backward();
         let mut got = gradients(&model, &grads);
         let input_grad = input.grad(&grads).expect("the input takes part");
-        assert_eq!(input_grad.dtype(), self.dtype, "dtype of the input's gradient");
+        assert_eq!(
+            input_grad.dtype(),
+            self.dtype,
+            "dtype of the input's gradient"
+        );
         got.insert("input".into(), input_grad.into_data());
         let worst = Worst::of(&got, &fixture.group("eval.grad."), 1e-4);
         worst.assert_within(grad_limit, &format!("{case} eval gradients"));
@@ -109,12 +135,21 @@ impl<B: AutodiffBackend> Lane<B> {
         let targets = Tensor::<B, 1, Int>::from_data(fixture.get("labels"), &self.device);
         let loss = burn_zoo_train::ops::cross_entropy(logits.clone(), targets, 0.1);
         let mut worst = Worst::default();
-        worst.add("logits", &logits.to_data(), &fixture.get("train.logits"), 0.0);
+        worst.add(
+            "logits",
+            &logits.to_data(),
+            &fixture.get("train.logits"),
+            0.0,
+        );
         worst.add("loss", &loss.to_data(), &fixture.get("train.loss"), 0.0);
         worst.assert_within(out_limit, &format!("{case} train outputs"));
 
         let grads = loss.backward();
-        let worst = Worst::of(&gradients(&model, &grads), &fixture.group("train.grad."), 1e-4);
+        let worst = Worst::of(
+            &gradients(&model, &grads),
+            &fixture.group("train.grad."),
+            1e-4,
+        );
         worst.assert_within(grad_limit, &format!("{case} train gradients"));
 
         let stats: Tensors = collect(&model)
@@ -131,7 +166,11 @@ impl<B: AutodiffBackend> Lane<B> {
 fn l0_l1_l2_against_torchvision_in_f64() {
     type B = Autodiff<NdArray<f64>>;
     let device = Default::default();
-    let lane = Lane::<B> { dtype: DType::F64, device, limits: [1e-10, 1e-9] };
+    let lane = Lane::<B> {
+        dtype: DType::F64,
+        device,
+        limits: [1e-10, 1e-9],
+    };
     CASES.iter().for_each(|case| lane.check(case));
 }
 
@@ -142,9 +181,16 @@ fn l1_l2_on_flex_in_f32() {
         device: Default::default(),
         limits: [2e-5, 2e-4],
     };
-    let ((), counts) = burn_zoo_train::ops::count(|| CASES.iter().for_each(|case| lane.check(case)));
-    assert!(counts.fast > 0, "the fast path must have been what was compared");
-    assert_eq!(counts.generic, 0, "no layer of a ResNet may fall back on flex");
+    let ((), counts) =
+        burn_zoo_train::ops::count(|| CASES.iter().for_each(|case| lane.check(case)));
+    assert!(
+        counts.fast > 0,
+        "the fast path must have been what was compared"
+    );
+    assert_eq!(
+        counts.generic, 0,
+        "no layer of a ResNet may fall back on flex"
+    );
 }
 
 #[test]

@@ -50,9 +50,18 @@ fn check((info, config): &(Preset, ResNetConfig), want: Option<&Value>) {
     let device = Default::default();
     let model = ResNet::<B>::new(config, 0, &device).expect("a preset is valid");
     let (shapes, trainable) = shapes(&model);
-    assert_eq!(trainable, info.num_parameters, "parameters of {}", info.name);
+    assert_eq!(
+        trainable, info.num_parameters,
+        "parameters of {}",
+        info.name
+    );
     let Some(want) = want else { return };
-    assert_eq!(want["params"].as_u64(), Some(trainable as u64), "parameters of {}", info.name);
+    assert_eq!(
+        want["params"].as_u64(),
+        Some(trainable as u64),
+        "parameters of {}",
+        info.name
+    );
     let keys: BTreeMap<String, Vec<usize>> =
         serde_json::from_value(want["keys"].clone()).expect("keys are lists of sizes");
     assert_eq!(shapes, keys, "keys and shapes of {}", info.name);
@@ -64,8 +73,17 @@ fn check((info, config): &(Preset, ResNetConfig), want: Option<&Value>) {
     let image = Tensor::<Flex, 4>::zeros([1, 3, crop, crop], (&device, DType::F32));
     let (logits, counts) = burn_zoo_train::ops::count(|| inner.forward(image));
     assert_eq!(logits.dims(), [1, 1000]);
-    assert_eq!(want["flops"].as_u64(), Some(counts.flops), "FLOPs of {}", info.name);
-    assert_eq!(counts.generic, 0, "{} must run on fast paths alone", info.name);
+    assert_eq!(
+        want["flops"].as_u64(),
+        Some(counts.flops),
+        "FLOPs of {}",
+        info.name
+    );
+    assert_eq!(
+        counts.generic, 0,
+        "{} must run on fast paths alone",
+        info.name
+    );
 }
 
 #[test]
@@ -74,14 +92,19 @@ fn every_torchvision_preset_has_torchvisions_keys_parameters_and_flops() {
     let names = manifest.as_object().expect("an object");
     assert_eq!(names.len(), 10);
     for (name, want) in names {
-        check(&preset(name).expect("every upstream preset is listed"), Some(want));
+        check(
+            &preset(name).expect("every upstream preset is listed"),
+            Some(want),
+        );
     }
 }
 
 #[test]
 fn every_other_preset_has_the_parameters_it_states() {
     let manifest = manifest();
-    let others = PRESETS.iter().filter(|(info, _)| manifest.get(info.name).is_none());
+    let others = PRESETS
+        .iter()
+        .filter(|(info, _)| manifest.get(info.name).is_none());
     let mut count = 0;
     for entry in others {
         check(entry, None);
@@ -95,10 +118,17 @@ fn presets_are_complete() {
     for (info, config) in PRESETS.iter() {
         assert!(!info.license.is_empty() && !info.paper.is_empty() && !info.upstream.is_empty());
         let p = &info.preprocessing;
-        assert_eq!((p.mean.len(), p.std.len()), (config.num_channels, config.num_channels));
+        assert_eq!(
+            (p.mean.len(), p.std.len()),
+            (config.num_channels, config.num_channels)
+        );
         if let Some(weights) = &info.weights {
             // torchvision puts the first eight digits of the hash into the file's name.
-            assert!(weights.url.ends_with(&format!("-{}.pth", weights.sha256_prefix)));
+            assert!(
+                weights
+                    .url
+                    .ends_with(&format!("-{}.pth", weights.sha256_prefix))
+            );
         }
     }
 }

@@ -11,7 +11,10 @@ fn root() -> PathBuf {
 fn the_readmes_program_is_the_one_that_is_built() {
     let readme = read_to_string(root().join("README.md")).expect("a README");
     let program = read_to_string(root().join("tests/consumer/src/main.rs")).expect("the consumer");
-    let shown = readme.split("```rust\n").nth(1).and_then(|rest| rest.split("```").next());
+    let shown = readme
+        .split("```rust\n")
+        .nth(1)
+        .and_then(|rest| rest.split("```").next());
     assert_eq!(shown, Some(program.as_str()));
 }
 
@@ -21,7 +24,11 @@ fn every_crate_has_a_description_and_the_workspaces_licence() {
         for entry in std::fs::read_dir(root().join(group)).expect("a folder") {
             let path = entry.expect("an entry").path().join("Cargo.toml");
             let text = read_to_string(&path).expect("a manifest");
-            assert!(text.contains("description = ") && text.contains("license.workspace = true"), "{}", path.display());
+            assert!(
+                text.contains("description = ") && text.contains("license.workspace = true"),
+                "{}",
+                path.display()
+            );
         }
     }
 }

@@ -14,19 +14,31 @@ fn an_image_folder_streams_with_flat_memory() {
         std::fs::create_dir(root.join(class)).expect("a folder");
         for i in 0..30u8 {
             let image = ImageBuffer::from_fn(400, 400, |x, y| Rgb([x as u8 ^ i, y as u8, i]));
-            image.save(root.join(class).join(format!("{i}.png"))).expect("writable");
+            image
+                .save(root.join(class).join(format!("{i}.png")))
+                .expect("writable");
         }
     }
     let classes = ImageFolder::classes(root).expect("two classes");
     let source = Arc::new(ImageFolder::open(root, &classes, 3).expect("images"));
     assert_eq!(source.len(), 60);
     let transform = Transform::eval(Preprocessing::imagenet(256));
-    let options = LoaderOptions { batch_size: 4, seed: Some(1), workers: 2 };
+    let options = LoaderOptions {
+        batch_size: 4,
+        seed: Some(1),
+        workers: 2,
+    };
     let loader = Loader::new(source, transform, options).expect("valid options");
     let resident = || {
         let status = std::fs::read_to_string("/proc/self/status").expect("Linux");
-        let line = status.lines().find(|l| l.starts_with("VmRSS")).expect("resident memory");
-        line.split_whitespace().nth(1).and_then(|kib| kib.parse::<i64>().ok()).expect("a number")
+        let line = status
+            .lines()
+            .find(|l| l.starts_with("VmRSS"))
+            .expect("resident memory");
+        line.split_whitespace()
+            .nth(1)
+            .and_then(|kib| kib.parse::<i64>().ok())
+            .expect("a number")
     };
     let mut after = Vec::new();
     for epoch in 0..5 {
@@ -36,5 +48,8 @@ fn an_image_folder_streams_with_flat_memory() {
     }
     // Decoded, the set is 29 MB an epoch; nothing of it may stay.
     // The first two epochs fill the allocator's pools.
-    assert!(after[4] - after[2] < 4_000, "resident KiB after each epoch: {after:?}");
+    assert!(
+        after[4] - after[2] < 4_000,
+        "resident KiB after each epoch: {after:?}"
+    );
 }

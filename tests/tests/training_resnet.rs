@@ -11,20 +11,44 @@ use burn_zoo_checkpoint::{Tensors, collect, load_tensors};
 use burn_zoo_core::{ImageClassifier, Mode};
 use burn_zoo_resnet::{KEY_MAP, ResNet};
 use burn_zoo_tests::compare::Worst;
-use burn_zoo_tests::golden::Fixture;
+use burn_zoo_tests::golden::{Fixture, folder};
 use burn_zoo_train::ops::cross_entropy;
 use burn_zoo_train::{Optimizer, OptimizerSpec, clip_global_norm, collect_gradients, global_norm};
+use burn_zoo_train::{Recipe, learning_rate};
 
 /// Name in the fixture, optimizer, learning rate, largest gradient norm.
 const RUNS: [(&str, OptimizerSpec, f64, Option<f64>); 3] = [
     (
         "adamw",
-        OptimizerSpec::AdamW { beta1: 0.9, beta2: 0.999, eps: 1e-8, weight_decay: 5e-2 },
+        OptimizerSpec::AdamW {
+            beta1: 0.9,
+            beta2: 0.999,
+            eps: 1e-8,
+            weight_decay: 5e-2,
+        },
         1e-2,
         None,
     ),
-    ("sgd", OptimizerSpec::Sgd { momentum: 0.9, weight_decay: 1e-2, nesterov: false }, 5e-2, None),
-    ("sgd_clip", OptimizerSpec::Sgd { momentum: 0.9, weight_decay: 0.0, nesterov: true }, 5e-2, Some(0.5)),
+    (
+        "sgd",
+        OptimizerSpec::Sgd {
+            momentum: 0.9,
+            weight_decay: 1e-2,
+            nesterov: false,
+        },
+        5e-2,
+        None,
+    ),
+    (
+        "sgd_clip",
+        OptimizerSpec::Sgd {
+            momentum: 0.9,
+            weight_decay: 0.0,
+            nesterov: true,
+        },
+        5e-2,
+        Some(0.5),
+    ),
 ];
 
 /// Item `i` of a tensor whose first dimension counts items.
@@ -32,8 +56,20 @@ fn item(all: &TensorData, i: usize) -> TensorData {
     let shape = all.shape[1..].to_vec();
     let len: usize = shape.iter().product();
     match all.dtype {
-        DType::I64 => TensorData::new(all.iter::<i64>().skip(i * len).take(len).collect::<Vec<_>>(), shape),
-        _ => TensorData::new(all.iter::<f64>().skip(i * len).take(len).collect::<Vec<_>>(), shape),
+        DType::I64 => TensorData::new(
+            all.iter::<i64>()
+                .skip(i * len)
+                .take(len)
+                .collect::<Vec<_>>(),
+            shape,
+        ),
+        _ => TensorData::new(
+            all.iter::<f64>()
+                .skip(i * len)
+                .take(len)
+                .collect::<Vec<_>>(),
+            shape,
+        ),
     }
 }
 
@@ -64,7 +100,9 @@ fn ten_steps<B: AutodiffBackend>(
         }
         model = optimizer.step(model, grads, lr);
     }
-    let tensors = collect(&model).into_iter().map(|(path, data)| (KEY_MAP.key(&path), data));
+    let tensors = collect(&model)
+        .into_iter()
+        .map(|(path, data)| (KEY_MAP.key(&path), data));
     (TensorData::new(losses, [10]), tensors.collect())
 }
 
@@ -73,10 +111,16 @@ fn check<B: AutodiffBackend>(case: &str, names: &[&str], dtype: DType, limits: [
     for run in RUNS.into_iter().filter(|run| names.contains(&run.0)) {
         let (losses, weights) = ten_steps::<B>(case, run, dtype);
         let mut worst = Worst::default();
-        worst.add("losses", &losses, &steps.get(&format!("{}.losses", run.0)), 0.0);
+        worst.add(
+            "losses",
+            &losses,
+            &steps.get(&format!("{}.losses", run.0)),
+            0.0,
+        );
         worst.assert_within(limits[0], &format!("{case} {} losses", run.0));
         let want = steps.group(&format!("{}.model.", run.0));
-        Worst::of(&weights, &want, 1e-3).assert_within(limits[1], &format!("{case} {} weights", run.0));
+        Worst::of(&weights, &want, 1e-3)
+            .assert_within(limits[1], &format!("{case} {} weights", run.0));
     }
 }
 
@@ -91,13 +135,50 @@ fn l3_ten_steps_equal_torch_in_f64() {
 #[test]
 fn l3_ten_steps_equal_torch_on_flex_in_f32() {
     check::<Autodiff<Flex>>("basic_cifar", &ALL, DType::F32, [2e-5, 2e-4]);
-    check::<Autodiff<Flex>>("bottleneck_imagenet", &["sgd_clip"], DType::F32, [2e-5, 2e-4]);
+    check::<Autodiff<Flex>>(
+        "bottleneck_imagenet",
+        &["sgd_clip"],
+        DType::F32,
+        [2e-5, 2e-4],
+    );
 }
 
 #[test]
 fn symptom_16_adamw_has_torchs_defaults() {
-    let OptimizerSpec::AdamW { beta1, beta2, eps, weight_decay } = OptimizerSpec::adamw(1e-2) else {
+    let OptimizerSpec::AdamW {
+        beta1,
+        beta2,
+        eps,
+        weight_decay,
+    } = OptimizerSpec::adamw(1e-2)
+    else {
         panic!("adamw makes AdamW");
     };
     assert_eq!((beta1, beta2, eps, weight_decay), (0.9, 0.999, 1e-8, 1e-2));
+}
+
+#[test]
+fn warm_up_and_cosine_equal_torchs_schedule() {
+    let path = folder("resnet").join("schedule.json");
+    let text = std::fs::read_to_string(path).expect("the fixture is part of the repository");
+    let want: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let number = |key: &str| want[key].as_f64().expect("a number");
+    // Ten steps an epoch, two epochs, half an epoch of warm-up.
+    let recipe: Recipe = serde_json::from_value(serde_json::json!({
+        "model": "resnet20", "model_config": {}, "dataset": "digits", "data_dir": null, "image_size": 224,
+        "valid_fraction": 0.1, "augment": {}, "epochs": 2, "batch_size": 1,
+        "optimizer": {"name": "sgd", "momentum": 0.9, "weight_decay": 0.0, "nesterov": false},
+        "decay_norms_and_biases": true, "lr": number("base_lr"), "min_lr": number("min_lr"),
+        "warmup_epochs": number("warmup_steps") / 10.0, "schedule": "cosine", "label_smoothing": 0.0,
+        "clip_norm": 0.0, "ema_decay": 0.0, "seed": 0, "workers": 1, "checkpoint_every": 1,
+        "keep_checkpoints": 1, "backend": "flex", "threads": 1
+    }))
+    .expect("a recipe");
+    let lrs = want["lrs"].as_array().expect("a list");
+    assert_eq!(lrs.len(), 20);
+    for (step, lr) in lrs.iter().enumerate() {
+        let got = learning_rate(&recipe, step, 20, 10);
+        let want = lr.as_f64().expect("a number");
+        assert!((got - want).abs() <= 1e-15, "step {step}: {got} for {want}");
+    }
 }

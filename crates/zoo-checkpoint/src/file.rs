@@ -20,9 +20,13 @@ pub fn read_safetensors(path: &Path) -> Result<Tensors> {
         .map(|(name, view)| {
             let dtype = burn_dtype(view.dtype()).ok_or_else(|| {
                 let found = view.dtype();
-                Error::malformed(path, format!("key `{name}` has the unsupported type {found:?}"))
+                Error::malformed(
+                    path,
+                    format!("key `{name}` has the unsupported type {found:?}"),
+                )
             })?;
-            let data = TensorData::from_bytes_vec(view.data().to_vec(), view.shape().to_vec(), dtype);
+            let data =
+                TensorData::from_bytes_vec(view.data().to_vec(), view.shape().to_vec(), dtype);
             Ok((name.to_string(), data))
         })
         .collect()
@@ -37,14 +41,19 @@ pub fn write_safetensors<'a>(
         .into_iter()
         .map(|(name, data)| {
             let dtype = safetensors_dtype(data.dtype).ok_or_else(|| {
-                Error::malformed(path, format!("`{name}` has type {:?}, which the format lacks", data.dtype))
+                Error::malformed(
+                    path,
+                    format!("`{name}` has type {:?}, which the format lacks", data.dtype),
+                )
             })?;
             let view = TensorView::new(dtype, data.shape.to_vec(), data.as_bytes())
                 .map_err(|e| Error::malformed(path, format!("`{name}`: {e}")))?;
             Ok((name, view))
         })
         .collect::<Result<Vec<_>>>()?;
-    let metadata = [("format".to_string(), "pt".to_string())].into_iter().collect();
+    let metadata = [("format".to_string(), "pt".to_string())]
+        .into_iter()
+        .collect();
     let bytes = safetensors::serialize(views, Some(metadata))
         .map_err(|e| Error::malformed(path, e.to_string()))?;
     write_atomically(path, &bytes)
@@ -70,7 +79,9 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<()> {
         // Temporary files are private; what is left under its name has the usual permissions.
         use std::os::unix::fs::PermissionsExt;
         let mode = std::fs::Permissions::from_mode(0o644);
-        file.as_file().set_permissions(mode).map_err(Error::io(path, "write"))?;
+        file.as_file()
+            .set_permissions(mode)
+            .map_err(Error::io(path, "write"))?;
     }
     file.persist(path)
         .map(drop)
@@ -90,9 +101,15 @@ const DTYPES: [(Dtype, DType); 9] = [
 ];
 
 fn burn_dtype(dtype: Dtype) -> Option<DType> {
-    DTYPES.iter().find(|(file, _)| *file == dtype).map(|(_, burn)| *burn)
+    DTYPES
+        .iter()
+        .find(|(file, _)| *file == dtype)
+        .map(|(_, burn)| *burn)
 }
 
 fn safetensors_dtype(dtype: DType) -> Option<Dtype> {
-    DTYPES.iter().find(|(_, burn)| *burn == dtype).map(|(file, _)| *file)
+    DTYPES
+        .iter()
+        .find(|(_, burn)| *burn == dtype)
+        .map(|(file, _)| *file)
 }

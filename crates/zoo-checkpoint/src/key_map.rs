@@ -38,9 +38,15 @@ mod tests {
     #[test]
     fn whole_components_are_renamed() {
         let key = |path| MAP.key(path);
-        assert_eq!(key("layer1.0.downsample.conv.weight"), "layer1.0.downsample.0.weight");
+        assert_eq!(
+            key("layer1.0.downsample.conv.weight"),
+            "layer1.0.downsample.0.weight"
+        );
         assert_eq!(key("downsample.conv"), "downsample.0");
-        assert_eq!(key("my_downsample.conv1.weight"), "my_downsample.conv1.weight");
+        assert_eq!(
+            key("my_downsample.conv1.weight"),
+            "my_downsample.conv1.weight"
+        );
     }
 
     #[test]

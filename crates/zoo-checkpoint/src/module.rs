@@ -40,7 +40,8 @@ pub fn collect<B: Backend, M: Module<B>>(module: &M) -> Tensors {
             self.stack.exit();
         }
         fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<B, D>>) {
-            self.tensors.insert(self.stack.path(), param.val().into_data());
+            self.tensors
+                .insert(self.stack.path(), param.val().into_data());
         }
     }
     let mut collector = Collector {
@@ -87,7 +88,11 @@ pub fn load_tensors<B: Backend, M: Module<B>>(
         path,
         map,
         dtype,
-        unused: tensors.keys().filter(|key| !map.drops(key)).cloned().collect(),
+        unused: tensors
+            .keys()
+            .filter(|key| !map.drops(key))
+            .cloned()
+            .collect(),
         tensors,
         missing: Vec::new(),
         error: None,
@@ -131,7 +136,10 @@ impl Loader<'_> {
         if !data.dtype.is_float() {
             self.error.get_or_insert(Error::malformed(
                 self.path,
-                format!("key `{key}` holds {:?}, the model wants floating-point numbers", data.dtype),
+                format!(
+                    "key `{key}` holds {:?}, the model wants floating-point numbers",
+                    data.dtype
+                ),
             ));
             return None;
         }

@@ -19,27 +19,44 @@ pub struct BackendArgs {
 
 impl BackendArgs {
     pub fn spec(&self) -> Result<DeviceSpec> {
-        let name = self.backend.as_deref().unwrap_or(BackendKind::default_name());
-        Ok(DeviceSpec { backend: name.parse()?, index: self.device })
+        let name = self
+            .backend
+            .as_deref()
+            .unwrap_or(BackendKind::default_name());
+        Ok(DeviceSpec {
+            backend: name.parse()?,
+            index: self.device,
+        })
     }
 }
 
 /// A dtype by name.
 pub fn dtype(name: &str) -> Result<DType> {
-    const NAMES: [(&str, DType); 4] =
-        [("f32", DType::F32), ("f64", DType::F64), ("bf16", DType::BF16), ("f16", DType::F16)];
+    const NAMES: [(&str, DType); 4] = [
+        ("f32", DType::F32),
+        ("f64", DType::F64),
+        ("bf16", DType::BF16),
+        ("f16", DType::F16),
+    ];
     let found = NAMES.iter().find(|n| n.0 == name);
-    found.map(|n| n.1).ok_or_else(|| Error::unknown("dtype", name, NAMES.iter().map(|n| n.0)))
+    found
+        .map(|n| n.1)
+        .ok_or_else(|| Error::unknown("dtype", name, NAMES.iter().map(|n| n.0)))
 }
 
 /// Limits the threads that compute; must come before anything is computed.
 pub fn set_threads(threads: Option<usize>) -> Result<usize> {
     if let Some(threads) = threads {
         if threads == 0 || threads > 1024 {
-            return Err(Error::usage("--threads", format!("must be 1 to 1024, got {threads}")));
+            return Err(Error::usage(
+                "--threads",
+                format!("must be 1 to 1024, got {threads}"),
+            ));
         }
         // Asked for twice in one process, the first number stays.
-        let _ = rayon::ThreadPoolBuilder::new().num_threads(threads).build_global();
+        let _ = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .build_global();
     }
     Ok(rayon::current_num_threads())
 }
@@ -77,7 +94,11 @@ pub fn group(n: u64) -> String {
         let first = digits.len() % 3;
         let (head, tail) = digits.split_at(first);
         let rest = (0..tail.len()).step_by(3).map(|i| &tail[i..i + 3]);
-        (!head.is_empty()).then_some(head).into_iter().chain(rest).collect()
+        (!head.is_empty())
+            .then_some(head)
+            .into_iter()
+            .chain(rest)
+            .collect()
     };
     groups.join(",")
 }

@@ -10,7 +10,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  zoo eval runs/digits\n  zoo eval runs/digits --part valid --json\n  zoo eval resnet18 --weights resnet18.safetensors --dataset image-folder --data-dir imagenet/")]
+#[command(
+    after_help = "Examples:\n  zoo eval runs/digits\n  zoo eval runs/digits --part valid --json\n  zoo eval resnet18 --weights resnet18.safetensors --dataset image-folder --data-dir imagenet/"
+)]
 pub struct Args {
     /// A run or model folder, or a model of `zoo list` together with --weights
     model: String,
@@ -56,7 +58,11 @@ impl WithBackend for Eval<'_> {
         let (model, card) = load::<B>(&args.model, args.weights.as_deref(), dtype, &device)?;
         let classes = card.class_names.len();
         if data.class_names.len() != classes {
-            let message = format!("{} has {} classes, the model {classes}", data.name, data.class_names.len());
+            let message = format!(
+                "{} has {} classes, the model {classes}",
+                data.name,
+                data.class_names.len()
+            );
             return Err(Error::usage("--dataset", message));
         }
         let part = match args.part.as_str() {
@@ -65,12 +71,22 @@ impl WithBackend for Eval<'_> {
             "test" => &data.test,
             other => return Err(Error::unknown("part", other, ["train", "valid", "test"])),
         };
-        let options = LoaderOptions { batch_size: args.batch_size, seed: None, workers: args.workers };
+        let options = LoaderOptions {
+            batch_size: args.batch_size,
+            seed: None,
+            workers: args.workers,
+        };
         // The model's own preprocessing counts, not the data set's.
-        let loader = Loader::new(Arc::clone(part), Transform::eval(card.preprocessing.clone()), options)?;
+        let loader = Loader::new(
+            Arc::clone(part),
+            Transform::eval(card.preprocessing.clone()),
+            options,
+        )?;
         let bar = bar(loader.len(), "evaluating");
         let logits = |x| model.logits(x);
-        let result = evaluate(&logits, &loader, classes, dtype, &device, |done, _| bar.set_position(done as u64))?;
+        let result = evaluate(&logits, &loader, classes, dtype, &device, |done, _| {
+            bar.set_position(done as u64)
+        })?;
         bar.finish_and_clear();
         Ok((card, result))
     }
@@ -78,7 +94,13 @@ impl WithBackend for Eval<'_> {
 
 pub fn run(args: &Args) -> Result<()> {
     let dataset = dataset(args)?;
-    let (card, result) = with_backend(args.backend.spec()?, Eval { args, dataset: &dataset })??;
+    let (card, result) = with_backend(
+        args.backend.spec()?,
+        Eval {
+            args,
+            dataset: &dataset,
+        },
+    )??;
     if args.json {
         print_json(&json!({
             "model": card.name,
@@ -92,8 +114,16 @@ pub fn run(args: &Args) -> Result<()> {
         }));
         return Ok(());
     }
-    println!("{} on {} ({} {} images)", card.name, dataset.name, result.count, args.part);
-    println!("accuracy {:.2} %   top-5 {:.2} %   loss {:.4}", 100.0 * result.accuracy, 100.0 * result.top5_accuracy, result.loss);
+    println!(
+        "{} on {} ({} {} images)",
+        card.name, dataset.name, result.count, args.part
+    );
+    println!(
+        "accuracy {:.2} %   top-5 {:.2} %   loss {:.4}",
+        100.0 * result.accuracy,
+        100.0 * result.top5_accuracy,
+        result.loss
+    );
     let mut table = table(&["class", "images", "right"]);
     for (i, (name, row)) in card.class_names.iter().zip(&result.confusion).enumerate() {
         let total: usize = row.iter().sum();
@@ -118,7 +148,12 @@ fn dataset(args: &Args) -> Result<Dataset> {
             };
             (recipe.dataset, options)
         }
-        (None, Err(_)) => return Err(Error::usage("--dataset", "is needed, since the model is no run folder")),
+        (None, Err(_)) => {
+            return Err(Error::usage(
+                "--dataset",
+                "is needed, since the model is no run folder",
+            ));
+        }
     };
     options.data_dir = args.data_dir.clone().or(options.data_dir);
     open(&name, &options)

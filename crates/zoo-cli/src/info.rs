@@ -59,20 +59,46 @@ pub fn run(args: &Args) -> Result<()> {
     row("equal to", p.upstream.into());
     row("crate", format!("burn-zoo-{}", p.family));
     row("parameters", group(p.num_parameters as u64));
-    row("FLOPs", format!("{:.2} G for one image, a multiply-add counted as two", counts.flops as f64 / 1e9));
-    row("memory", format!(
-        "{} of f32 weights; {} of values an image in the forward pass; {} to train with AdamW on one image",
-        mebibytes(weights), mebibytes(activations), mebibytes(4 * weights + activations)
-    ));
-    row("input", format!(
-        "{}×{}×{}: shorter side to {} ({:?}), centre cut, mean {:?}, std {:?}",
-        input.num_channels, input.crop, input.crop, input.resize, input.interpolation, input.mean, input.std
-    ));
+    row(
+        "FLOPs",
+        format!(
+            "{:.2} G for one image, a multiply-add counted as two",
+            counts.flops as f64 / 1e9
+        ),
+    );
+    row(
+        "memory",
+        format!(
+            "{} of f32 weights; {} of values an image in the forward pass; {} to train with AdamW on one image",
+            mebibytes(weights),
+            mebibytes(activations),
+            mebibytes(4 * weights + activations)
+        ),
+    );
+    row(
+        "input",
+        format!(
+            "{}×{}×{}: shorter side to {} ({:?}), centre cut, mean {:?}, std {:?}",
+            input.num_channels,
+            input.crop,
+            input.crop,
+            input.resize,
+            input.interpolation,
+            input.mean,
+            input.std
+        ),
+    );
     row("licence", p.license.into());
     match &p.weights {
         Some(w) => {
-            row("weights", format!("{} (SHA-256 {}…), {}", w.url, w.sha256_prefix, w.license));
-            row("published", format!("{:.3} % top-1 on {}", w.top1, w.dataset));
+            row(
+                "weights",
+                format!("{} (SHA-256 {}…), {}", w.url, w.sha256_prefix, w.license),
+            );
+            row(
+                "published",
+                format!("{:.3} % top-1 on {}", w.top1, w.dataset),
+            );
         }
         None => row("weights", "none published; `zoo train` makes them".into()),
     }

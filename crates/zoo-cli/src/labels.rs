@@ -6,9 +6,16 @@ use std::path::Path;
 /// Class names from a file with one name a line.
 pub fn read(path: &Path, num_classes: usize) -> Result<Vec<String>> {
     let text = std::fs::read_to_string(path).map_err(Error::io(path, "read"))?;
-    let names: Vec<String> = text.lines().map(|l| l.trim().to_string()).filter(|l| !l.is_empty()).collect();
+    let names: Vec<String> = text
+        .lines()
+        .map(|l| l.trim().to_string())
+        .filter(|l| !l.is_empty())
+        .collect();
     if names.len() != num_classes {
-        return Err(Error::malformed(path, format!("{} names for {num_classes} classes", names.len())));
+        return Err(Error::malformed(
+            path,
+            format!("{} names for {num_classes} classes", names.len()),
+        ));
     }
     Ok(names)
 }

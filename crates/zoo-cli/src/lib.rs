@@ -16,8 +16,14 @@ use burn_zoo_core::Result;
 use clap::{Parser, Subcommand};
 
 #[derive(Parser)]
-#[command(name = "zoo", version, about = "Burn Zoo: models for the Burn deep-learning framework, proved equal to their originals")]
-#[command(after_help = "Examples:\n  zoo list\n  zoo info resnet50\n  zoo train --model resnet20 --dataset digits --out runs/digits\n  zoo eval runs/digits\n  zoo predict runs/digits photo.png --json")]
+#[command(
+    name = "zoo",
+    version,
+    about = "Burn Zoo: models for the Burn deep-learning framework, proved equal to their originals"
+)]
+#[command(
+    after_help = "Examples:\n  zoo list\n  zoo info resnet50\n  zoo train --model resnet20 --dataset digits --out runs/digits\n  zoo eval runs/digits\n  zoo predict runs/digits photo.png --json"
+)]
 struct Cli {
     #[command(subcommand)]
     command: Command,

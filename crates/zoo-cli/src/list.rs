@@ -19,11 +19,22 @@ pub fn run(args: &Args) -> Result<()> {
         print_json(&json!(models.iter().map(|m| &m.preset).collect::<Vec<_>>()));
         return Ok(());
     }
-    let header = ["model", "crate", "task", "parameters", "input", "published top-1", "licence"];
+    let header = [
+        "model",
+        "crate",
+        "task",
+        "parameters",
+        "input",
+        "published top-1",
+        "licence",
+    ];
     let rows = models.iter().map(|m| {
         let p = &m.preset;
         let input = &p.preprocessing;
-        let top1 = p.weights.as_ref().map_or("–".into(), |w| format!("{:.2} % {}", w.top1, w.dataset));
+        let top1 = p
+            .weights
+            .as_ref()
+            .map_or("–".into(), |w| format!("{:.2} % {}", w.top1, w.dataset));
         [
             p.name.to_string(),
             format!("burn-zoo-{}", p.family),
@@ -35,7 +46,11 @@ pub fn run(args: &Args) -> Result<()> {
         ]
     });
     if args.markdown {
-        println!("| {} |\n|{}", header.join(" | "), "---|".repeat(header.len()));
+        println!(
+            "| {} |\n|{}",
+            header.join(" | "),
+            "---|".repeat(header.len())
+        );
         rows.for_each(|row| println!("| {} |", row.join(" | ")));
     } else {
         let mut table = table(&header);

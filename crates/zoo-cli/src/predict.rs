@@ -10,7 +10,9 @@ use serde_json::json;
 use std::path::{Path, PathBuf};
 
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  zoo predict runs/digits three.png\n  zoo predict runs/digits photos/ --top 3 --json\n  zoo predict resnet18 cat.jpg --weights resnet18.safetensors --labels imagenet.txt")]
+#[command(
+    after_help = "Examples:\n  zoo predict runs/digits three.png\n  zoo predict runs/digits photos/ --top 3 --json\n  zoo predict resnet18 cat.jpg --weights resnet18.safetensors --labels imagenet.txt"
+)]
 pub struct Args {
     /// A run or model folder, or a model of `zoo list` together with --weights
     model: String,
@@ -85,13 +87,21 @@ pub fn load<B: AutodiffBackend>(
     let folder = Path::new(model);
     if folder.is_dir() {
         if weights.is_some() {
-            return Err(Error::usage("--weights", "is for a listed model; a folder has its own"));
+            return Err(Error::usage(
+                "--weights",
+                "is for a listed model; a folder has its own",
+            ));
         }
         return AutoModel::from_folder(folder, dtype, device);
     }
     if model.contains(['/', '\\', '.']) {
-        let hint = "not a folder; give a run or model folder, or a model of `zoo list` with --weights".into();
-        return Err(Error::NotFound { path: folder.to_path_buf(), hint });
+        let hint =
+            "not a folder; give a run or model folder, or a model of `zoo list` with --weights"
+                .into();
+        return Err(Error::NotFound {
+            path: folder.to_path_buf(),
+            hint,
+        });
     }
     let entry = burn_zoo::find(model)?;
     let Some(weights) = weights else {
@@ -99,10 +109,16 @@ pub fn load<B: AutodiffBackend>(
             Some(w) => format!("published ones are at {}", w.url),
             None => "none are published; train it with `zoo train`".into(),
         };
-        return Err(Error::usage("--weights", format!("a listed model needs a weights file: {from}")));
+        return Err(Error::usage(
+            "--weights",
+            format!("a listed model needs a weights file: {from}"),
+        ));
     };
     if !weights.is_file() {
-        return Err(Error::NotFound { path: weights.to_path_buf(), hint: "give a safetensors file".into() });
+        return Err(Error::NotFound {
+            path: weights.to_path_buf(),
+            hint: "give a safetensors file".into(),
+        });
     }
     let model = AutoModel::new(&entry.config, Some(weights), dtype, device)?;
     let card = ModelCard {
@@ -119,7 +135,10 @@ pub fn run(args: &Args) -> Result<()> {
         return Err(Error::usage("--top and --batch-size", "must be at least 1"));
     }
     let files = files(&args.images)?;
-    let predict = Predict { args, files: &files };
+    let predict = Predict {
+        args,
+        files: &files,
+    };
     let (card, predictions) = with_backend(args.backend.spec()?, predict)??;
     let names = match &args.labels {
         Some(path) => labels::read(path, card.class_names.len())?,
@@ -139,8 +158,16 @@ pub fn run(args: &Args) -> Result<()> {
     let mut table = table(&["file", "class", "probability"]);
     for (file, prediction) in entries {
         for (i, (label, probability)) in prediction.top.iter().enumerate() {
-            let file = if i == 0 { file.display().to_string() } else { String::new() };
-            table.add_row([file, names[*label].clone(), format!("{:.2} %", 100.0 * probability)]);
+            let file = if i == 0 {
+                file.display().to_string()
+            } else {
+                String::new()
+            };
+            table.add_row([
+                file,
+                names[*label].clone(),
+                format!("{:.2} %", 100.0 * probability),
+            ]);
         }
     }
     println!("{table}");
@@ -160,7 +187,10 @@ fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
         } else if path.is_file() {
             files.push(path.clone());
         } else {
-            return Err(Error::NotFound { path: path.clone(), hint: "no such image file or folder".into() });
+            return Err(Error::NotFound {
+                path: path.clone(),
+                hint: "no such image file or folder".into(),
+            });
         }
     }
     Ok(files)

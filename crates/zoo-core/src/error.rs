@@ -115,7 +115,11 @@ impl Error {
     /// An [`Error::Io`], for use with `map_err`.
     pub fn io(path: impl AsRef<Path>, action: &'static str) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.as_ref().to_path_buf();
-        move |source| Error::Io { path, action, source }
+        move |source| Error::Io {
+            path,
+            action,
+            source,
+        }
     }
 
     /// An [`Error::Malformed`].

@@ -21,7 +21,10 @@ pub fn decode(path: &Path, channels: usize) -> Result<Image> {
         .and_then(ImageReader::with_guessed_format)
         .map_err(Error::io(path, "read"))?;
     if reader.format().is_none() {
-        return Err(Error::malformed(path, "not an image: its contents match no known format"));
+        return Err(Error::malformed(
+            path,
+            "not an image: its contents match no known format",
+        ));
     }
     let mut limits = Limits::default();
     limits.max_image_width = Some(MOST_SIDE);
@@ -40,5 +43,10 @@ pub fn decode(path: &Path, channels: usize) -> Result<Image> {
         _ => image.into_rgb8().into_raw(),
     };
     let channels = if channels == 1 { 1 } else { 3 };
-    Ok(Image { width, height, channels, pixels })
+    Ok(Image {
+        width,
+        height,
+        channels,
+        pixels,
+    })
 }

@@ -39,6 +39,14 @@ pub fn read_image<B: burn::tensor::backend::Backend>(
     let image = decode(file.as_ref(), preprocessing.num_channels)?;
     let mut values = Vec::new();
     preprocess(&image, preprocessing, &mut values)?;
-    let shape = [1, preprocessing.num_channels, preprocessing.crop, preprocessing.crop];
-    Ok(Tensor::from_data(TensorData::new(values, shape), (device, DType::F32)))
+    let shape = [
+        1,
+        preprocessing.num_channels,
+        preprocessing.crop,
+        preprocessing.crop,
+    ];
+    Ok(Tensor::from_data(
+        TensorData::new(values, shape),
+        (device, DType::F32),
+    ))
 }

@@ -12,7 +12,11 @@ use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer
 /// If the image has other channels than the preprocessing.
 pub fn preprocess(image: &Image, preprocessing: &Preprocessing, out: &mut Vec<f32>) -> Result<()> {
     let resized = resize_shorter(image, preprocessing)?;
-    normalise(&center_crop(&resized, preprocessing.crop), preprocessing, out)
+    normalise(
+        &center_crop(&resized, preprocessing.crop),
+        preprocessing,
+        out,
+    )
 }
 
 /// Appends the values of an image that has its final size, channel by channel:
@@ -23,7 +27,10 @@ pub fn preprocess(image: &Image, preprocessing: &Preprocessing, out: &mut Vec<f3
 pub fn normalise(image: &Image, preprocessing: &Preprocessing, out: &mut Vec<f32>) -> Result<()> {
     let channels = preprocessing.num_channels;
     if image.channels != channels {
-        let message = format!("the image has {}, the model wants {channels}", image.channels);
+        let message = format!(
+            "the image has {}, the model wants {channels}",
+            image.channels
+        );
         return Err(Error::usage("channels", message));
     }
     for channel in 0..channels {
@@ -40,8 +47,18 @@ fn resize_shorter(image: &Image, p: &Preprocessing) -> Result<Image> {
         return Ok(image.clone());
     }
     let long = (p.resize * long / short).max(1);
-    let (width, height) = if image.width <= image.height { (p.resize, long) } else { (long, p.resize) };
-    resize(image, [0, 0, image.width, image.height], width, height, p.interpolation)
+    let (width, height) = if image.width <= image.height {
+        (p.resize, long)
+    } else {
+        (long, p.resize)
+    };
+    resize(
+        image,
+        [0, 0, image.width, image.height],
+        width,
+        height,
+        p.interpolation,
+    )
 }
 
 /// Resizes the box `[left, top, width, height]` of an image, antialiased as PIL's.
@@ -55,10 +72,24 @@ pub fn resize(
     height: usize,
     interpolation: Interpolation,
 ) -> Result<Image> {
-    let pixel = if image.channels == 1 { PixelType::U8 } else { PixelType::U8x3 };
-    let fail = |e: String| Error::usage("resize", format!("{}×{} to {width}×{height}: {e}", image.width, image.height));
-    let source = Buffer::from_vec_u8(image.width as u32, image.height as u32, image.pixels.clone(), pixel)
-        .map_err(|e| fail(e.to_string()))?;
+    let pixel = if image.channels == 1 {
+        PixelType::U8
+    } else {
+        PixelType::U8x3
+    };
+    let fail = |e: String| {
+        Error::usage(
+            "resize",
+            format!("{}×{} to {width}×{height}: {e}", image.width, image.height),
+        )
+    };
+    let source = Buffer::from_vec_u8(
+        image.width as u32,
+        image.height as u32,
+        image.pixels.clone(),
+        pixel,
+    )
+    .map_err(|e| fail(e.to_string()))?;
     let mut target = Buffer::new(width as u32, height as u32, pixel);
     let filter = match interpolation {
         Interpolation::Bilinear => FilterType::Bilinear,
@@ -70,7 +101,12 @@ pub fn resize(
     Resizer::new()
         .resize(&source, &mut target, &options)
         .map_err(|e| fail(e.to_string()))?;
-    Ok(Image { width, height, channels: image.channels, pixels: target.into_vec() })
+    Ok(Image {
+        width,
+        height,
+        channels: image.channels,
+        pixels: target.into_vec(),
+    })
 }
 
 /// The square of side `side` in the middle, padded with black where the image is smaller;
@@ -95,5 +131,10 @@ pub fn crop(image: &Image, left: isize, top: isize, side: usize) -> Image {
         pixels[(row * side + from) * c..(row * side + to) * c]
             .copy_from_slice(&image.pixels[start..start + (to - from) * c]);
     }
-    Image { width: side, height: side, channels: c, pixels }
+    Image {
+        width: side,
+        height: side,
+        channels: c,
+        pixels,
+    }
 }

@@ -23,7 +23,8 @@ pub struct BatchNorm2d<B: Backend> {
 impl<B: Backend> BatchNorm2d<B> {
     /// γ = `weight`, β = 0, running mean 0 and variance 1; momentum 0.1 and eps 1e-5 as PyTorch.
     pub fn new(init: &Init<B>, channels: usize, weight: f32) -> Self {
-        let running = |value: f32| RunningState::new(init.tensor(vec![value; channels], [channels]));
+        let running =
+            |value: f32| RunningState::new(init.tensor(vec![value; channels], [channels]));
         Self {
             weight: init.constant([channels], weight),
             bias: init.constant([channels], 0.0),

@@ -33,7 +33,11 @@ impl<'a, B: Backend> Init<'a, B> {
     }
 
     /// Uniform values in `[-bound, bound)`.
-    pub fn uniform<const D: usize>(&mut self, shape: [usize; D], bound: f64) -> Param<Tensor<B, D>> {
+    pub fn uniform<const D: usize>(
+        &mut self,
+        shape: [usize; D],
+        bound: f64,
+    ) -> Param<Tensor<B, D>> {
         let len: usize = shape.iter().product();
         let draw = |rng: &mut ChaCha8Rng| ((rng.random::<f64>() * 2.0 - 1.0) * bound) as f32;
         let values = (0..len).map(|_| draw(&mut self.rng)).collect();
@@ -60,7 +64,11 @@ impl<'a, B: Backend> Init<'a, B> {
         }
     }
 
-    pub(crate) fn tensor<const D: usize>(&self, values: Vec<f32>, shape: [usize; D]) -> Tensor<B, D> {
+    pub(crate) fn tensor<const D: usize>(
+        &self,
+        values: Vec<f32>,
+        shape: [usize; D],
+    ) -> Tensor<B, D> {
         // The dtype is stated: the default is one table for the whole process.
         Tensor::from_data(TensorData::new(values, shape), (self.device, DType::F32))
     }

@@ -14,7 +14,11 @@ pub fn cross_entropy<B: Backend>(
     label_smoothing: f64,
 ) -> Tensor<B, 1> {
     let log_p = log_softmax(logits, 1);
-    let picked = log_p.clone().gather(1, targets.unsqueeze_dim(1)).mean().neg();
+    let picked = log_p
+        .clone()
+        .gather(1, targets.unsqueeze_dim(1))
+        .mean()
+        .neg();
     if label_smoothing == 0.0 {
         return picked;
     }

@@ -12,7 +12,14 @@ pub fn max_pool2d<B: Backend>(
     stride: usize,
     padding: usize,
 ) -> Tensor<B, 4> {
-    let y = module::max_pool2d(x, [kernel_size; 2], [stride; 2], [padding; 2], [1, 1], false);
+    let y = module::max_pool2d(
+        x,
+        [kernel_size; 2],
+        [stride; 2],
+        [padding; 2],
+        [1, 1],
+        false,
+    );
     crate::counter::add_activations(y.shape().num_elements());
     y
 }

@@ -29,7 +29,11 @@ fn numbers(len: usize, seed: u64) -> Vec<f64> {
     (0..len).map(|_| f64::from(next() as f32)).collect()
 }
 
-fn leaf<B: AutodiffBackend, const D: usize>(shape: [usize; D], seed: u64, dtype: DType) -> Tensor<B, D> {
+fn leaf<B: AutodiffBackend, const D: usize>(
+    shape: [usize; D],
+    seed: u64,
+    dtype: DType,
+) -> Tensor<B, D> {
     let values = numbers(shape.iter().product(), seed);
     let data = TensorData::new(values, shape).convert_dtype(dtype);
     Tensor::from_data(data, (&Default::default(), dtype)).require_grad()
@@ -38,8 +42,17 @@ fn leaf<B: AutodiffBackend, const D: usize>(shape: [usize; D], seed: u64, dtype:
 fn close(what: &str, got: &[f64], want: &[f64]) -> Result<(), TestCaseError> {
     prop_assert_eq!(got.len(), want.len(), "{}: number of values", what);
     let scale = want.iter().fold(1e-3, |m: f64, v| m.max(v.abs()));
-    let worst = got.iter().zip(want).map(|(g, w)| (g - w).abs() / scale).fold(0.0, f64::max);
-    prop_assert!(worst <= LIMIT, "{}: error {:.2e} of the largest value", what, worst);
+    let worst = got
+        .iter()
+        .zip(want)
+        .map(|(g, w)| (g - w).abs() / scale)
+        .fold(0.0, f64::max);
+    prop_assert!(
+        worst <= LIMIT,
+        "{}: error {:.2e} of the largest value",
+        what,
+        worst
+    );
     Ok(())
 }
 
@@ -47,7 +60,10 @@ fn values<B: AutodiffBackend, const D: usize>(x: &Tensor<B, D>) -> Vec<f64> {
     x.to_data().iter::<f64>().collect()
 }
 
-fn gradient<B: AutodiffBackend, const D: usize>(x: &Tensor<B, D>, grads: &B::Gradients) -> Vec<f64> {
+fn gradient<B: AutodiffBackend, const D: usize>(
+    x: &Tensor<B, D>,
+    grads: &B::Gradients,
+) -> Vec<f64> {
     let grad = x.grad(grads).expect("every leaf takes part");
     grad.into_data().iter::<f64>().collect()
 }
@@ -62,14 +78,26 @@ fn convolve<B: AutodiffBackend>(
     dtype: DType,
 ) -> [Vec<f64>; 3] {
     let [batch, channels, height, width] = x;
-    let leaf_shape = if transposed { [batch, channels, width, height] } else { x };
+    let leaf_shape = if transposed {
+        [batch, channels, width, height]
+    } else {
+        x
+    };
     let input = leaf::<B, 4>(leaf_shape, seed, dtype);
     let kernel = leaf::<B, 4>(weight, seed + 1, dtype);
-    let seen = if transposed { input.clone().swap_dims(2, 3) } else { input.clone() };
+    let seen = if transposed {
+        input.clone().swap_dims(2, 3)
+    } else {
+        input.clone()
+    };
     let y = conv2d(seen, kernel.clone(), None, options);
     let side = leaf::<B, 4>(y.dims(), seed + 2, dtype);
     let grads = (y.clone() * side).sum().backward();
-    [values(&y), gradient(&input, &grads), gradient(&kernel, &grads)]
+    [
+        values(&y),
+        gradient(&input, &grads),
+        gradient(&kernel, &grads),
+    ]
 }
 
 proptest! {
@@ -123,7 +151,12 @@ proptest! {
     }
 }
 
-fn normalise<B: AutodiffBackend>(shape: [usize; 4], offset: f64, seed: u64, dtype: DType) -> [Vec<f64>; 7] {
+fn normalise<B: AutodiffBackend>(
+    shape: [usize; 4],
+    offset: f64,
+    seed: u64,
+    dtype: DType,
+) -> [Vec<f64>; 7] {
     let channels = [shape[1]];
     let x = leaf::<B, 4>(shape, seed, dtype);
     let weight = leaf::<B, 1>(channels, seed + 1, dtype);
@@ -154,7 +187,10 @@ fn normalise<B: AutodiffBackend>(shape: [usize; 4], offset: f64, seed: u64, dtyp
 #[test]
 fn sizes_that_are_split_over_tiles_and_parts_agree() {
     // More columns than a tile holds, and a batch that does not divide by the threads.
-    let options = Conv2dOptions { padding: [1, 1], ..Default::default() };
+    let options = Conv2dOptions {
+        padding: [1, 1],
+        ..Default::default()
+    };
     for (x, weight) in [
         ([1, 8, 40, 40], [16, 8, 3, 3]),
         ([3, 8, 40, 40], [16, 8, 3, 3]),
@@ -171,7 +207,10 @@ fn sizes_that_are_split_over_tiles_and_parts_agree() {
 
 #[test]
 fn the_same_input_gives_the_same_bits() {
-    let options = Conv2dOptions { padding: [1, 1], ..Default::default() };
+    let options = Conv2dOptions {
+        padding: [1, 1],
+        ..Default::default()
+    };
     let run = || convolve::<Fast>([5, 6, 20, 20], [7, 6, 3, 3], options, false, 3, DType::F32);
     let first = run();
     for _ in 0..20 {
@@ -182,8 +221,18 @@ fn the_same_input_gives_the_same_bits() {
 #[test]
 fn other_dtypes_and_empty_batches_take_the_generic_form() {
     let options = Conv2dOptions::default();
-    let run = |batch, dtype| count(|| convolve::<Fast>([batch, 2, 4, 4], [3, 2, 1, 1], options, false, 1, dtype));
-    let (_, Counts { fast, generic, flops, .. }) = run(2, DType::F64);
+    let run = |batch, dtype| {
+        count(|| convolve::<Fast>([batch, 2, 4, 4], [3, 2, 1, 1], options, false, 1, dtype))
+    };
+    let (
+        _,
+        Counts {
+            fast,
+            generic,
+            flops,
+            ..
+        },
+    ) = run(2, DType::F64);
     assert_eq!((fast, generic), (0, 1));
     assert_eq!(flops, 2 * 2 * 3 * 16 * 2);
 }
@@ -212,7 +261,13 @@ fn relu_equals_the_generic_form_and_keeps_nan() {
     for i in 0..2 {
         close("relu", &fast[i], &truth[i]).expect("equal");
     }
-    let special = Tensor::<Flex, 1>::from_floats([f32::NAN, f32::INFINITY, -f32::INFINITY, -0.0], &Default::default());
+    let special = Tensor::<Flex, 1>::from_floats(
+        [f32::NAN, f32::INFINITY, -f32::INFINITY, -0.0],
+        &Default::default(),
+    );
     let y: Vec<f32> = relu(special).into_data().iter::<f32>().collect();
-    assert!(y[0].is_nan() && y[1] == f32::INFINITY && y[2] == 0.0 && y[3] == 0.0, "{y:?}");
+    assert!(
+        y[0].is_nan() && y[1] == f32::INFINITY && y[2] == 0.0 && y[3] == 0.0,
+        "{y:?}"
+    );
 }

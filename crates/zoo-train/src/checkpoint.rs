@@ -57,7 +57,8 @@ impl Checkpoint {
         if !ema.is_empty() {
             write_safetensors(&part.path().join("ema.safetensors"), ema)?;
         }
-        let json = serde_json::to_string_pretty(state).map_err(|e| Error::malformed(&target, e.to_string()))?;
+        let json = serde_json::to_string_pretty(state)
+            .map_err(|e| Error::malformed(&target, e.to_string()))?;
         write_atomically(&part.path().join("state.json"), json.as_bytes())?;
         #[cfg(unix)]
         {
@@ -85,7 +86,8 @@ impl Checkpoint {
         };
         let file = path.join("state.json");
         let text = std::fs::read_to_string(&file).map_err(Error::io(&file, "read"))?;
-        let state = serde_json::from_str(&text).map_err(|e| Error::malformed(&file, e.to_string()))?;
+        let state =
+            serde_json::from_str(&text).map_err(|e| Error::malformed(&file, e.to_string()))?;
         Ok(Self { path, state })
     }
 
@@ -94,7 +96,11 @@ impl Checkpoint {
     pub(crate) fn weights(run: &RunDir, step: usize) -> Result<(PathBuf, Tensors)> {
         let folder = run.checkpoints().join(name(step));
         let ema = folder.join("ema.safetensors");
-        let path = if ema.is_file() { ema } else { folder.join("model.safetensors") };
+        let path = if ema.is_file() {
+            ema
+        } else {
+            folder.join("model.safetensors")
+        };
         let tensors = read_safetensors(&path)?;
         Ok((path, tensors))
     }
@@ -126,7 +132,14 @@ fn name(step: usize) -> String {
 fn all(folder: &Path) -> Result<Vec<usize>> {
     let entries = std::fs::read_dir(folder).map_err(Error::io(folder, "list the folder"))?;
     let mut steps: Vec<usize> = entries
-        .filter_map(|e| e.ok()?.file_name().to_str()?.strip_prefix("step-")?.parse().ok())
+        .filter_map(|e| {
+            e.ok()?
+                .file_name()
+                .to_str()?
+                .strip_prefix("step-")?
+                .parse()
+                .ok()
+        })
         .collect();
     steps.sort_unstable();
     Ok(steps)

@@ -14,7 +14,10 @@ pub struct Ema<B: Backend> {
 impl<B: Backend> Ema<B> {
     /// An average of nothing yet.
     pub fn new(decay: f64) -> Self {
-        Self { decay, average: BTreeMap::new() }
+        Self {
+            decay,
+            average: BTreeMap::new(),
+        }
     }
 
     /// Takes in the values of `model` after step `step`, counted from 1.
@@ -74,7 +77,10 @@ impl<B: Backend> Ema<B> {
             fn exit_module(&mut self, _: &str, _: &str) {
                 self.stack.exit();
             }
-            fn map_float<const D: usize>(&mut self, param: Param<Tensor<B, D>>) -> Param<Tensor<B, D>> {
+            fn map_float<const D: usize>(
+                &mut self,
+                param: Param<Tensor<B, D>>,
+            ) -> Param<Tensor<B, D>> {
                 let (id, value, mapper) = param.consume();
                 let value = match self.average.get(&self.stack.path()) {
                     Some(average) => average.clone().reshape(value.shape()),
@@ -83,6 +89,9 @@ impl<B: Backend> Ema<B> {
                 Param::from_mapped_value(id, value, mapper)
             }
         }
-        model.map(&mut Mapper { stack: PathStack::default(), average: &self.average })
+        model.map(&mut Mapper {
+            stack: PathStack::default(),
+            average: &self.average,
+        })
     }
 }

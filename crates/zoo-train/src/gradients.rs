@@ -48,7 +48,11 @@ pub fn global_norm<B: AutodiffBackend>(grads: &FlatGradients<B>) -> f64 {
 
 /// Scales all gradients so that their global norm is at most `max_norm`, as PyTorch's
 /// `clip_grad_norm_`: by `max_norm / (norm + 1e-6)` where that is below 1.
-pub fn clip_global_norm<B: AutodiffBackend>(grads: &mut FlatGradients<B>, norm: f64, max_norm: f64) {
+pub fn clip_global_norm<B: AutodiffBackend>(
+    grads: &mut FlatGradients<B>,
+    norm: f64,
+    max_norm: f64,
+) {
     let scale = max_norm / (norm + 1e-6);
     if scale < 1.0 {
         for grad in grads.values_mut() {

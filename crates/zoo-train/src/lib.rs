@@ -16,6 +16,7 @@ mod recipe;
 mod report;
 mod run_dir;
 mod schedule;
+mod tensorboard;
 mod terminal;
 mod train;
 
@@ -30,5 +31,6 @@ pub use progress::{ProgressKind, interrupt_flag};
 pub use recipe::{OptimizerSpec, Recipe, Schedule};
 pub use report::{ReportInput, write_report};
 pub use run_dir::RunDir;
+pub use schedule::learning_rate;
 pub use terminal::draw_images;
 pub use train::{Outcome, TrainInput, train};

@@ -63,8 +63,15 @@ impl History {
         let mut text = format!("{HEADER}\n");
         rows.iter().for_each(|row| text.push_str(&line(row)));
         write_atomically(path, text.as_bytes())?;
-        let file = OpenOptions::new().append(true).open(path).map_err(Error::io(path, "open"))?;
-        Ok(Self { path: path.to_path_buf(), file, rows })
+        let file = OpenOptions::new()
+            .append(true)
+            .open(path)
+            .map_err(Error::io(path, "open"))?;
+        Ok(Self {
+            path: path.to_path_buf(),
+            file,
+            rows,
+        })
     }
 
     /// Appends a row.
@@ -86,13 +93,17 @@ impl History {
         let text = std::fs::read_to_string(path).map_err(Error::io(path, "read"))?;
         let mut lines = text.split_inclusive('\n').enumerate();
         if lines.next().map(|(_, l)| l.trim_end()) != Some(HEADER) {
-            return Err(Error::malformed(path, format!("does not begin with `{HEADER}`")));
+            return Err(Error::malformed(
+                path,
+                format!("does not begin with `{HEADER}`"),
+            ));
         }
         lines
             .filter(|(_, line)| line.ends_with('\n'))
             .map(|(i, line)| {
-                parse(line.trim_end())
-                    .ok_or_else(|| Error::malformed(path, format!("line {} is not a row of metrics", i + 1)))
+                parse(line.trim_end()).ok_or_else(|| {
+                    Error::malformed(path, format!("line {} is not a row of metrics", i + 1))
+                })
             })
             .collect()
     }
@@ -102,7 +113,16 @@ impl History {
 fn line(r: &Row) -> String {
     format!(
         "{},{},{},{},{},{},{},{:.1},{:.4},{:.3}\n",
-        r.step, r.epoch, r.split, r.loss, r.accuracy, r.lr, r.grad_norm, r.images_per_second, r.input_wait, r.seconds
+        r.step,
+        r.epoch,
+        r.split,
+        r.loss,
+        r.accuracy,
+        r.lr,
+        r.grad_norm,
+        r.images_per_second,
+        r.input_wait,
+        r.seconds
     )
 }
 

@@ -26,51 +26,97 @@ impl<B: AutodiffBackend> Optimizer<B> {
     /// An optimizer that has made no step. Without `decay_norms_and_biases`, parameters of one
     /// dimension have no weight decay.
     pub fn new(spec: OptimizerSpec, decay_norms_and_biases: bool) -> Self {
-        Self { spec, decay_norms_and_biases, step: 0, state: BTreeMap::new() }
+        Self {
+            spec,
+            decay_norms_and_biases,
+            step: 0,
+            state: BTreeMap::new(),
+        }
     }
 
     /// Updates every parameter that has a gradient.
     pub fn step<M: AutodiffModule<B>>(&mut self, model: M, grads: FlatGradients<B>, lr: f64) -> M {
         self.step += 1;
-        model.map(&mut Mapper { stack: PathStack::default(), optimizer: self, grads, lr })
+        model.map(&mut Mapper {
+            stack: PathStack::default(),
+            optimizer: self,
+            grads,
+            lr,
+        })
     }
 
     /// The state of every parameter under `PATH.NAME`.
     pub fn tensors(&self) -> Tensors {
         let entries = self.state.iter();
-        entries.map(|(name, t)| (name.clone(), t.to_data())).collect()
+        entries
+            .map(|(name, t)| (name.clone(), t.to_data()))
+            .collect()
     }
 
     /// Puts back what [`tensors`](Self::tensors) gave after `step` updates.
     ///
     /// # Errors
     /// If an entry has no known name.
-    pub fn restore(&mut self, tensors: Tensors, step: usize, device: &B::Device, path: &Path) -> Result<()> {
+    pub fn restore(
+        &mut self,
+        tensors: Tensors,
+        step: usize,
+        device: &B::Device,
+        path: &Path,
+    ) -> Result<()> {
         for (name, data) in tensors {
             if !NAMES.iter().any(|n| name.ends_with(n)) {
-                return Err(Error::malformed(path, format!("`{name}` is no optimizer state")));
+                return Err(Error::malformed(
+                    path,
+                    format!("`{name}` is no optimizer state"),
+                ));
             }
             let dtype = data.dtype;
-            self.state.insert(name, Tensor::from_data(data, (device, dtype)));
+            self.state
+                .insert(name, Tensor::from_data(data, (device, dtype)));
         }
         self.step = step;
         Ok(())
     }
 
-    fn update(&mut self, path: &str, param: Flat<B>, grad: Flat<B>, lr: f64, decays: bool) -> Flat<B> {
+    fn update(
+        &mut self,
+        path: &str,
+        param: Flat<B>,
+        grad: Flat<B>,
+        lr: f64,
+        decays: bool,
+    ) -> Flat<B> {
         let [first, second, buffer] = NAMES.map(|name| format!("{path}.{name}"));
         let keep = |decay: f64| if decays { decay } else { 0.0 };
         match self.spec {
-            OptimizerSpec::AdamW { beta1, beta2, eps, weight_decay } => {
-                let config = AdamW { betas: (beta1, beta2), eps, weight_decay: keep(weight_decay) };
+            OptimizerSpec::AdamW {
+                beta1,
+                beta2,
+                eps,
+                weight_decay,
+            } => {
+                let config = AdamW {
+                    betas: (beta1, beta2),
+                    eps,
+                    weight_decay: keep(weight_decay),
+                };
                 let state = self.state.remove(&first).zip(self.state.remove(&second));
                 let (param, m, v) = adamw_step(param, grad, state, self.step, lr, &config);
                 self.state.insert(first, m);
                 self.state.insert(second, v);
                 param
             }
-            OptimizerSpec::Sgd { momentum, weight_decay, nesterov } => {
-                let config = Sgd { momentum, weight_decay: keep(weight_decay), nesterov };
+            OptimizerSpec::Sgd {
+                momentum,
+                weight_decay,
+                nesterov,
+            } => {
+                let config = Sgd {
+                    momentum,
+                    weight_decay: keep(weight_decay),
+                    nesterov,
+                };
                 let state = self.state.remove(&buffer);
                 let (param, state) = sgd_step(param, grad, state, lr, &config);
                 self.state.extend(state.map(|state| (buffer, state)));

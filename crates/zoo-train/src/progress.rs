@@ -52,18 +52,30 @@ pub(crate) struct Position {
 
 /// Shows a run to a person.
 pub(crate) enum Display {
-    Dashboard { renderer: TuiMetricsRendererWrapper, interrupter: Interrupter, keys: KeySignals },
-    Lines { last: Instant },
+    Dashboard {
+        renderer: TuiMetricsRendererWrapper,
+        interrupter: Interrupter,
+        keys: KeySignals,
+    },
+    Lines {
+        last: Instant,
+    },
 }
 
-const METRICS: [(&str, bool); 4] =
-    [("Loss", false), ("Accuracy", true), ("Learning rate", true), ("Images per second", true)];
+const METRICS: [(&str, bool); 4] = [
+    ("Loss", false),
+    ("Accuracy", true),
+    ("Learning rate", true),
+    ("Images per second", true),
+];
 
 impl Display {
     pub fn new(kind: ProgressKind) -> Self {
         let terminal = std::io::stdout().is_terminal();
         if kind == ProgressKind::Lines || (kind == ProgressKind::Auto && !terminal) {
-            return Display::Lines { last: Instant::now() };
+            return Display::Lines {
+                last: Instant::now(),
+            };
         }
         let interrupter = Interrupter::new();
         let mut renderer = TuiMetricsRendererWrapper::new(interrupter.clone(), None);
@@ -72,10 +84,17 @@ impl Display {
                 metric_id: id(name),
                 name: name.into(),
                 description: None,
-                attributes: MetricAttributes::Numeric(NumericAttributes { unit: None, higher_is_better }),
+                attributes: MetricAttributes::Numeric(NumericAttributes {
+                    unit: None,
+                    higher_is_better,
+                }),
             });
         }
-        Display::Dashboard { renderer, interrupter, keys: KeySignals::default() }
+        Display::Dashboard {
+            renderer,
+            interrupter,
+            keys: KeySignals::default(),
+        }
     }
 
     /// Whether the person asked the dashboard to stop.
@@ -99,7 +118,13 @@ impl Display {
                     *last = Instant::now();
                     println!(
                         "epoch {:>3}/{} step {:>6}  loss {:.4}  accuracy {:5.1} %  lr {:.2e}  {:.0} images/s",
-                        at.epoch, at.epochs, row.step, row.loss, 100.0 * row.accuracy, row.lr, row.images_per_second
+                        at.epoch,
+                        at.epochs,
+                        row.step,
+                        row.loss,
+                        100.0 * row.accuracy,
+                        row.lr,
+                        row.images_per_second
                     );
                 }
             }
@@ -117,7 +142,11 @@ impl Display {
                 *last = Instant::now();
                 println!(
                     "epoch {:>3}/{} done: validation loss {:.4}  accuracy {:5.2} %  ({:.0} s)",
-                    at.epoch, at.epochs, row.loss, 100.0 * row.accuracy, row.seconds
+                    at.epoch,
+                    at.epochs,
+                    row.loss,
+                    100.0 * row.accuracy,
+                    row.seconds
                 );
             }
         }
@@ -137,20 +166,38 @@ fn id(name: &str) -> MetricId {
 }
 
 fn states(row: &Row, count: usize) -> impl Iterator<Item = MetricState> {
-    let values = [row.loss, 100.0 * row.accuracy, row.lr, row.images_per_second];
-    METRICS.into_iter().zip(values).take(count).map(|((name, _), value)| {
-        let text = SerializedEntry::new(format!("{value:.4}"), value.to_string());
-        MetricState::Numeric(MetricEntry::new(id(name), text), NumericEntry::Value(value))
-    })
+    let values = [
+        row.loss,
+        100.0 * row.accuracy,
+        row.lr,
+        row.images_per_second,
+    ];
+    METRICS
+        .into_iter()
+        .zip(values)
+        .take(count)
+        .map(|((name, _), value)| {
+            let text = SerializedEntry::new(format!("{value:.4}"), value.to_string());
+            MetricState::Numeric(MetricEntry::new(id(name), text), NumericEntry::Value(value))
+        })
 }
 
 fn position(at: &Position) -> (TrainingProgress, Vec<ProgressType>) {
     let epochs = Progress::new(at.epoch, at.epochs);
     let items = Progress::new(at.batch * at.batch_size, at.batches * at.batch_size);
     let indicators = vec![
-        ProgressType::Detailed { tag: "Epoch".into(), progress: epochs.clone() },
-        ProgressType::Value { tag: "Step".into(), value: at.step },
-        ProgressType::Detailed { tag: "Images".into(), progress: items.clone() },
+        ProgressType::Detailed {
+            tag: "Epoch".into(),
+            progress: epochs.clone(),
+        },
+        ProgressType::Value {
+            tag: "Step".into(),
+            value: at.step,
+        },
+        ProgressType::Detailed {
+            tag: "Images".into(),
+            progress: items.clone(),
+        },
     ];
     let progress = TrainingProgress {
         progress: Some(items),
@@ -169,7 +216,10 @@ pub(crate) struct KeySignals {
 
 impl KeySignals {
     fn keep(&mut self) {
-        if self.checked.is_some_and(|at| at.elapsed() < Duration::from_millis(500)) {
+        if self
+            .checked
+            .is_some_and(|at| at.elapsed() < Duration::from_millis(500))
+        {
             return;
         }
         self.checked = Some(Instant::now());

@@ -33,13 +33,26 @@ pub enum OptimizerSpec {
 impl OptimizerSpec {
     /// PyTorch's `AdamW` with this weight decay.
     pub fn adamw(weight_decay: f64) -> Self {
-        let AdamW { betas: (beta1, beta2), eps, .. } = AdamW::default();
-        OptimizerSpec::AdamW { beta1, beta2, eps, weight_decay }
+        let AdamW {
+            betas: (beta1, beta2),
+            eps,
+            ..
+        } = AdamW::default();
+        OptimizerSpec::AdamW {
+            beta1,
+            beta2,
+            eps,
+            weight_decay,
+        }
     }
 
     /// PyTorch's `SGD` with this momentum and weight decay.
     pub fn sgd(momentum: f64, weight_decay: f64, nesterov: bool) -> Self {
-        OptimizerSpec::Sgd { momentum, weight_decay, nesterov }
+        OptimizerSpec::Sgd {
+            momentum,
+            weight_decay,
+            nesterov,
+        }
     }
 }
 
@@ -115,19 +128,36 @@ impl Recipe {
     pub fn validate(&self) -> Result<()> {
         let mut checks = Vec::new();
         match self.optimizer {
-            OptimizerSpec::AdamW { beta1, beta2, eps, weight_decay } => checks.extend([
+            OptimizerSpec::AdamW {
+                beta1,
+                beta2,
+                eps,
+                weight_decay,
+            } => checks.extend([
                 ("beta1", beta1, (0.0..1.0).contains(&beta1)),
                 ("beta2", beta2, (0.0..1.0).contains(&beta2)),
                 ("eps", eps, eps > 0.0 && eps.is_finite()),
-                ("--weight-decay", weight_decay, weight_decay >= 0.0 && weight_decay.is_finite()),
+                (
+                    "--weight-decay",
+                    weight_decay,
+                    weight_decay >= 0.0 && weight_decay.is_finite(),
+                ),
             ]),
-            OptimizerSpec::Sgd { momentum, weight_decay, nesterov } => {
+            OptimizerSpec::Sgd {
+                momentum,
+                weight_decay,
+                nesterov,
+            } => {
                 if nesterov && momentum == 0.0 {
                     return Err(Error::usage("--nesterov", "needs a momentum above 0"));
                 }
                 checks.extend([
                     ("--momentum", momentum, (0.0..1.0).contains(&momentum)),
-                    ("--weight-decay", weight_decay, weight_decay >= 0.0 && weight_decay.is_finite()),
+                    (
+                        "--weight-decay",
+                        weight_decay,
+                        weight_decay >= 0.0 && weight_decay.is_finite(),
+                    ),
                 ]);
             }
         }
@@ -135,12 +165,32 @@ impl Recipe {
         let share = |v: f64| (0.0..1.0).contains(&v);
         checks.extend([
             ("--lr", self.lr, positive(self.lr)),
-            ("--min-lr", self.min_lr, self.min_lr >= 0.0 && self.min_lr <= self.lr),
-            ("--warmup-epochs", self.warmup_epochs, self.warmup_epochs >= 0.0 && self.warmup_epochs.is_finite()),
-            ("--label-smoothing", self.label_smoothing, share(self.label_smoothing)),
-            ("--clip-norm", self.clip_norm, self.clip_norm >= 0.0 && self.clip_norm.is_finite()),
+            (
+                "--min-lr",
+                self.min_lr,
+                self.min_lr >= 0.0 && self.min_lr <= self.lr,
+            ),
+            (
+                "--warmup-epochs",
+                self.warmup_epochs,
+                self.warmup_epochs >= 0.0 && self.warmup_epochs.is_finite(),
+            ),
+            (
+                "--label-smoothing",
+                self.label_smoothing,
+                share(self.label_smoothing),
+            ),
+            (
+                "--clip-norm",
+                self.clip_norm,
+                self.clip_norm >= 0.0 && self.clip_norm.is_finite(),
+            ),
             ("--ema-decay", self.ema_decay, share(self.ema_decay)),
-            ("augment.crop_area", self.augment.crop_area, (0.0..=1.0).contains(&self.augment.crop_area)),
+            (
+                "augment.crop_area",
+                self.augment.crop_area,
+                (0.0..=1.0).contains(&self.augment.crop_area),
+            ),
         ]);
         for (option, value, fine) in checks {
             if !fine {
@@ -156,7 +206,10 @@ impl Recipe {
         ];
         for (option, value, most) in counts {
             if value == 0 || value > most {
-                return Err(Error::usage(option, format!("must be 1 to {most}, got {value}")));
+                return Err(Error::usage(
+                    option,
+                    format!("must be 1 to {most}, got {value}"),
+                ));
             }
         }
         if self.augment.shift > 1000 {

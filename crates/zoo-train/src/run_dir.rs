@@ -31,9 +31,13 @@ impl RunDir {
         }
         let run = Self(path.to_path_buf());
         std::fs::create_dir_all(run.checkpoints()).map_err(Error::io(path, "create the folder"))?;
-        let json = serde_json::to_string_pretty(recipe).map_err(|e| Error::malformed(run.recipe_path(), e.to_string()))?;
+        let json = serde_json::to_string_pretty(recipe)
+            .map_err(|e| Error::malformed(run.recipe_path(), e.to_string()))?;
         write_atomically(&run.recipe_path(), json.as_bytes())?;
-        write_atomically(&run.0.join("command.txt"), format!("{command}\n").as_bytes())?;
+        write_atomically(
+            &run.0.join("command.txt"),
+            format!("{command}\n").as_bytes(),
+        )?;
         Ok(run)
     }
 
@@ -51,7 +55,8 @@ impl RunDir {
             });
         }
         let text = std::fs::read_to_string(&file).map_err(Error::io(&file, "read"))?;
-        let recipe = serde_json::from_str(&text).map_err(|e| Error::malformed(&file, e.to_string()))?;
+        let recipe =
+            serde_json::from_str(&text).map_err(|e| Error::malformed(&file, e.to_string()))?;
         Ok((run, recipe))
     }
 

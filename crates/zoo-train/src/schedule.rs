@@ -4,7 +4,7 @@ use crate::recipe::{Recipe, Schedule};
 ///
 /// During `warmup` steps it rises linearly, `lr (step + 1) / warmup`; then half a cosine leads from
 /// `lr` to `min_lr` (Loshchilov and Hutter 2017), or it stays.
-pub(crate) fn learning_rate(recipe: &Recipe, step: usize, total: usize, steps_per_epoch: usize) -> f64 {
+pub fn learning_rate(recipe: &Recipe, step: usize, total: usize, steps_per_epoch: usize) -> f64 {
     let warmup = ((recipe.warmup_epochs * steps_per_epoch as f64).round() as usize).min(total);
     if step < warmup {
         return recipe.lr * (step + 1) as f64 / warmup as f64;

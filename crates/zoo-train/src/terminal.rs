@@ -12,7 +12,8 @@ pub fn draw_images(images: &[(Image, String)], columns: usize) -> String {
         for row in 0..SIDE / 2 {
             for (image, _) in line {
                 for column in 0..SIDE {
-                    let [top, bottom] = [2 * row, 2 * row + 1].map(|y| pixel(image, column, y, SIDE));
+                    let [top, bottom] =
+                        [2 * row, 2 * row + 1].map(|y| pixel(image, column, y, SIDE));
                     // Writing to a string cannot fail.
                     let _ = write!(
                         text,

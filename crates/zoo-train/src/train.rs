@@ -8,6 +8,7 @@ use crate::progress::{Display, Position, ProgressKind};
 use crate::recipe::Recipe;
 use crate::run_dir::RunDir;
 use crate::schedule::learning_rate;
+use crate::tensorboard::write_events;
 use burn::module::AutodiffModule;
 use burn::tensor::backend::{AutodiffBackend, Backend};
 use burn::tensor::{DType, ElementConversion, Int, Tensor, TensorData};
@@ -107,7 +108,11 @@ where
             preprocessing: data.preprocessing.clone(),
             augment: Some(recipe.augment),
         };
-        let loader = |seed| LoaderOptions { batch_size: recipe.batch_size, seed, workers: recipe.workers };
+        let loader = |seed| LoaderOptions {
+            batch_size: recipe.batch_size,
+            seed,
+            workers: recipe.workers,
+        };
         let train = Loader::new(data.train.clone(), transform, loader(Some(recipe.seed)))?;
         let eval = Transform::eval(data.preprocessing.clone());
         let valid = Loader::new(data.valid.clone(), eval, loader(None))?;
@@ -155,12 +160,18 @@ where
         )?;
         let state = checkpoint.read("optimizer.safetensors")?;
         let path = file("optimizer.safetensors");
-        self.optimizer.restore(state, checkpoint.state.step, device, &path)?;
+        self.optimizer
+            .restore(state, checkpoint.state.step, device, &path)?;
         if let Some(ema) = &mut self.ema {
             let averages = checkpoint.read("ema.safetensors")?;
             let path = file("ema.safetensors");
-            let averaged =
-                load_tensors(self.model.valid(), averages, &path, self.input.key_map, DType::F32)?;
+            let averaged = load_tensors(
+                self.model.valid(),
+                averages,
+                &path,
+                self.input.key_map,
+                DType::F32,
+            )?;
             ema.restore(&averaged);
         }
         if checkpoint.state.threads != self.state.threads {
@@ -171,7 +182,10 @@ where
         }
         let threads = self.state.threads;
         self.before = checkpoint.state.seconds;
-        self.state = State { threads, ..checkpoint.state };
+        self.state = State {
+            threads,
+            ..checkpoint.state
+        };
         Ok(())
     }
 
@@ -196,7 +210,9 @@ where
         let rows_every = (batches / 50).max(1);
         loop {
             let asked = Instant::now();
-            let Some(batch) = batches_iter.next() else { break };
+            let Some(batch) = batches_iter.next() else {
+                break;
+            };
             let batch = batch?;
             waited += asked.elapsed().as_secs_f64();
             images += batch.labels.len();
@@ -262,6 +278,8 @@ where
                 self.state.best = Some((found.accuracy, self.state.step));
             }
         }
+        let events = self.input.run.file("events.out.tfevents.0");
+        write_events(&events, &self.history.rows)?;
         self.state.epoch += 1;
         self.state.batch = 0;
         self.save()?;
@@ -276,11 +294,19 @@ where
         let labels = TensorData::new(batch.labels.clone(), [batch.labels.len()]);
         let targets = Tensor::<B, 1, Int>::from_data(labels, device);
         let logits = self.model.logits(pixel_values.clone(), Mode::Train, None);
-        let right = logits.clone().detach().argmax(1).flatten::<1>(0, 1).equal(targets.clone());
+        let right = logits
+            .clone()
+            .detach()
+            .argmax(1)
+            .flatten::<1>(0, 1)
+            .equal(targets.clone());
         let loss = burn_zoo_ops::cross_entropy(logits, targets, recipe.label_smoothing);
         let loss_value = loss.clone().into_scalar().elem::<f64>();
         if !loss_value.is_finite() {
-            return Err(self.diverged(&format!("the loss is {loss_value}; {}", self.first_bad_stage(pixel_values))));
+            return Err(self.diverged(&format!(
+                "the loss is {loss_value}; {}",
+                self.first_bad_stage(pixel_values)
+            )));
         }
         let mut grads = collect_gradients::<B, M>(&self.model, loss.backward());
         let norm = global_norm::<B>(&grads);
@@ -290,7 +316,11 @@ where
             };
             let bad: Vec<String> = grads.iter().filter_map(bad).collect();
             let named = match bad.first() {
-                Some(first) => format!("{} of {} gradients are not finite, such as that of {first}", bad.len(), grads.len()),
+                Some(first) => format!(
+                    "{} of {} gradients are not finite, such as that of {first}",
+                    bad.len(),
+                    grads.len()
+                ),
                 None => "each gradient is finite, their sum of squares is not".into(),
             };
             return Err(self.diverged(&format!("the gradient's norm is {norm}; {named}")));
@@ -322,11 +352,20 @@ where
     /// Runs the forward pass again and names the stage where the numbers went wrong.
     fn first_bad_stage(&self, pixel_values: Tensor<B, 4>) -> String {
         let mut stages = CollectStages::new();
-        let logits = self.model.logits(pixel_values, Mode::Train, Some(&mut stages));
-        let first = stages.0.into_iter().find(|(_, flat, _)| !all_finite(flat.clone()));
+        let logits = self
+            .model
+            .logits(pixel_values, Mode::Train, Some(&mut stages));
+        let first = stages
+            .0
+            .into_iter()
+            .find(|(_, flat, _)| !all_finite(flat.clone()));
         match first {
-            Some((name, _, _)) => format!("stage `{name}` is the first with a value that is not finite"),
-            None if !all_finite(logits.flatten(0, 1)) => "the head's logits are the first that are not finite".into(),
+            Some((name, _, _)) => {
+                format!("stage `{name}` is the first with a value that is not finite")
+            }
+            None if !all_finite(logits.flatten(0, 1)) => {
+                "the head's logits are the first that are not finite".into()
+            }
             None => "every stage is finite".into(),
         }
     }
@@ -339,7 +378,9 @@ where
         };
         Error::Training {
             step: self.state.step + 1,
-            message: format!("{what}; {good}. A lower --lr, a longer --warmup-epochs or --clip-norm may help"),
+            message: format!(
+                "{what}; {good}. A lower --lr, a longer --warmup-epochs or --clip-norm may help"
+            ),
         }
     }
 
@@ -347,10 +388,17 @@ where
         self.state.seconds = self.seconds();
         let map = self.input.key_map;
         let named = |tensors: Tensors| -> Tensors {
-            tensors.into_iter().map(|(path, data)| (map.key(&path), data)).collect()
+            tensors
+                .into_iter()
+                .map(|(path, data)| (map.key(&path), data))
+                .collect()
         };
         let model = named(collect(&self.model));
-        let ema = self.ema.as_ref().map(|_| named(collect(&self.averaged()))).unwrap_or_default();
+        let ema = self
+            .ema
+            .as_ref()
+            .map(|_| named(collect(&self.averaged())))
+            .unwrap_or_default();
         let optimizer = self.optimizer.tensors();
         Checkpoint::save(self.input.run, &self.state, &model, &optimizer, &ema)?;
         let best = self.state.best.map(|(_, step)| step);
@@ -387,7 +435,13 @@ where
             self.averaged()
         } else {
             let (path, tensors) = Checkpoint::weights(self.input.run, best_step)?;
-            load_tensors(self.model.valid(), tensors, &path, self.input.key_map, DType::F32)?
+            load_tensors(
+                self.model.valid(),
+                tensors,
+                &path,
+                self.input.key_map,
+                DType::F32,
+            )?
         };
         Ok(Outcome {
             model,

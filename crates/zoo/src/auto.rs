@@ -32,10 +32,14 @@ pub fn models() -> Vec<Entry> {
     #[allow(unused_mut)]
     let mut entries = Vec::new();
     #[cfg(feature = "resnet")]
-    entries.extend(burn_zoo_resnet::PRESETS.iter().map(|(preset, config)| Entry {
-        preset: preset.clone(),
-        config: AutoConfig::ResNet(config.clone()),
-    }));
+    entries.extend(
+        burn_zoo_resnet::PRESETS
+            .iter()
+            .map(|(preset, config)| Entry {
+                preset: preset.clone(),
+                config: AutoConfig::ResNet(config.clone()),
+            }),
+    );
     entries
 }
 
@@ -96,9 +100,10 @@ impl AutoConfig {
     ) -> Result<F::Output> {
         match self {
             #[cfg(feature = "resnet")]
-            AutoConfig::ResNet(config) => {
-                Ok(f.run(ResNet::<B>::new(config, seed, device)?, &burn_zoo_resnet::KEY_MAP))
-            }
+            AutoConfig::ResNet(config) => Ok(f.run(
+                ResNet::<B>::new(config, seed, device)?,
+                &burn_zoo_resnet::KEY_MAP,
+            )),
         }
     }
 }
@@ -132,7 +137,11 @@ impl<B: Backend> AutoModel<B> {
     ///
     /// # Errors
     /// As [`new`](Self::new).
-    pub fn from_folder(folder: &Path, dtype: DType, device: &B::Device) -> Result<(Self, ModelCard)> {
+    pub fn from_folder(
+        folder: &Path,
+        dtype: DType,
+        device: &B::Device,
+    ) -> Result<(Self, ModelCard)> {
         let card = ModelCard::read(folder)?;
         let weights = folder.join("model.safetensors");
         Ok((Self::new(&card.model, Some(&weights), dtype, device)?, card))
@@ -148,7 +157,9 @@ impl<B: Backend> AutoModel<B> {
             Some(path) => load(model, path, key_map, dtype)?,
             None => model,
         };
-        Ok(Self { logits: Box::new(move |x| model.logits(x, Mode::Eval, None)) })
+        Ok(Self {
+            logits: Box::new(move |x| model.logits(x, Mode::Eval, None)),
+        })
     }
 
     /// `[batch, channels, height, width]` to `[batch, num_classes]`.

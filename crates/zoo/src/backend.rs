@@ -41,7 +41,9 @@ impl FromStr for BackendKind {
 
     fn from_str(name: &str) -> Result<Self> {
         let found = BACKENDS.iter().find(|b| b.0 == name);
-        found.map(|b| b.1).ok_or_else(|| Error::unknown("backend", name, BACKENDS.iter().map(|b| b.0)))
+        found
+            .map(|b| b.1)
+            .ok_or_else(|| Error::unknown("backend", name, BACKENDS.iter().map(|b| b.0)))
     }
 }
 
@@ -69,9 +71,15 @@ pub trait WithBackend {
 /// If the backend is not compiled in, or has no driver or no such device here.
 pub fn with_backend<F: WithBackend>(spec: DeviceSpec, f: F) -> Result<F::Output> {
     let name = spec.backend.name();
-    let fail = |message: String| Error::Device { backend: name.into(), message };
+    let fail = |message: String| Error::Device {
+        backend: name.into(),
+        message,
+    };
     if matches!(spec.backend, BackendKind::Flex | BackendKind::NdArray) && spec.index > 0 {
-        return Err(Error::usage("--device", format!("{name} has one device, 0")));
+        return Err(Error::usage(
+            "--device",
+            format!("{name} has one device, 0"),
+        ));
     }
     match spec.backend {
         #[cfg(feature = "flex")]

@@ -30,14 +30,28 @@ impl ModelCard {
             return Err(Error::NotFound { path, hint });
         }
         let text = std::fs::read_to_string(&path).map_err(Error::io(&path, "read"))?;
-        let card: Self = serde_json::from_str(&text).map_err(|e| Error::malformed(&path, e.to_string()))?;
+        let card: Self =
+            serde_json::from_str(&text).map_err(|e| Error::malformed(&path, e.to_string()))?;
         let p = &card.preprocessing;
         let sizes = [p.num_channels, p.mean.len(), p.std.len()];
-        if sizes != [p.num_channels; 3] || p.num_channels == 0 || p.crop == 0 || p.resize == 0 || p.crop > 8192 || p.resize > 8192 {
-            return Err(Error::malformed(&path, "preprocessing: sizes, mean and std do not fit together"));
+        if sizes != [p.num_channels; 3]
+            || p.num_channels == 0
+            || p.crop == 0
+            || p.resize == 0
+            || p.crop > 8192
+            || p.resize > 8192
+        {
+            return Err(Error::malformed(
+                &path,
+                "preprocessing: sizes, mean and std do not fit together",
+            ));
         }
         if card.class_names.len() != card.model.num_classes() {
-            let message = format!("{} class names for {} classes", card.class_names.len(), card.model.num_classes());
+            let message = format!(
+                "{} class names for {} classes",
+                card.class_names.len(),
+                card.model.num_classes()
+            );
             return Err(Error::malformed(&path, message));
         }
         Ok(card)
@@ -49,7 +63,8 @@ impl ModelCard {
     /// If it cannot be written.
     pub fn write(&self, folder: &Path) -> Result<()> {
         let path = folder.join("config.json");
-        let json = serde_json::to_string_pretty(self).map_err(|e| Error::malformed(&path, e.to_string()))?;
+        let json = serde_json::to_string_pretty(self)
+            .map_err(|e| Error::malformed(&path, e.to_string()))?;
         write_atomically(&path, json.as_bytes())
     }
 }

@@ -21,7 +21,12 @@ pub struct Augment {
 }
 
 impl Augment {
-    pub(crate) fn apply(&self, image: &Image, p: &Preprocessing, rng: &mut ChaCha8Rng) -> Result<Image> {
+    pub(crate) fn apply(
+        &self,
+        image: &Image,
+        p: &Preprocessing,
+        rng: &mut ChaCha8Rng,
+    ) -> Result<Image> {
         let mut image = if self.crop_area > 0.0 {
             let area = self.random_box(image, rng);
             resize(image, area, p.crop, p.crop, p.interpolation)?
@@ -33,13 +38,20 @@ impl Augment {
         };
         if self.shift > 0 {
             let most = self.shift as i64;
-            let (left, top) = (rng.random_range(-most..=most), rng.random_range(-most..=most));
+            let (left, top) = (
+                rng.random_range(-most..=most),
+                rng.random_range(-most..=most),
+            );
             image = crop(&image, left as isize, top as isize, p.crop);
         }
         if self.flip && rng.random::<bool>() {
             for row in image.pixels.chunks_exact_mut(image.width * image.channels) {
-                let pixels: Vec<u8> =
-                    row.chunks_exact(image.channels).rev().flatten().copied().collect();
+                let pixels: Vec<u8> = row
+                    .chunks_exact(image.channels)
+                    .rev()
+                    .flatten()
+                    .copied()
+                    .collect();
                 row.copy_from_slice(&pixels);
             }
         }
@@ -51,7 +63,9 @@ impl Augment {
         let (width, height) = (image.width as f64, image.height as f64);
         for _ in 0..10 {
             let area = width * height * rng.random_range(self.crop_area.min(1.0)..=1.0);
-            let ratio = rng.random_range((3.0f64 / 4.0).ln()..=(4.0f64 / 3.0).ln()).exp();
+            let ratio = rng
+                .random_range((3.0f64 / 4.0).ln()..=(4.0f64 / 3.0).ln())
+                .exp();
             let w = (area * ratio).sqrt().round() as usize;
             let h = (area / ratio).sqrt().round() as usize;
             if w > 0 && h > 0 && w <= image.width && h <= image.height {
@@ -61,6 +75,11 @@ impl Augment {
             }
         }
         let side = image.width.min(image.height);
-        [(image.width - side) / 2, (image.height - side) / 2, side, side]
+        [
+            (image.width - side) / 2,
+            (image.height - side) / 2,
+            side,
+            side,
+        ]
     }
 }

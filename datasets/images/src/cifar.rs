@@ -1,4 +1,4 @@
-use crate::{InMemory, ImageSource};
+use crate::{ImageSource, InMemory};
 use burn_zoo_core::{Error, Result};
 use std::path::Path;
 
@@ -18,9 +18,13 @@ pub fn read_cifar10(paths: &[impl AsRef<Path>]) -> Result<InMemory> {
     for path in paths {
         let path = path.as_ref();
         named = path;
-        let size = std::fs::metadata(path).map_err(Error::io(path, "open"))?.len();
+        let size = std::fs::metadata(path)
+            .map_err(Error::io(path, "open"))?
+            .len();
         if size == 0 || size % RECORD as u64 != 0 || size > MOST_RECORDS * RECORD as u64 {
-            let message = format!("{size} bytes are not 1 to {MOST_RECORDS} CIFAR-10 records of {RECORD} bytes");
+            let message = format!(
+                "{size} bytes are not 1 to {MOST_RECORDS} CIFAR-10 records of {RECORD} bytes"
+            );
             return Err(Error::malformed(path, message));
         }
         let bytes = std::fs::read(path).map_err(Error::io(path, "read"))?;
@@ -39,7 +43,10 @@ pub fn read_cifar10(paths: &[impl AsRef<Path>]) -> Result<InMemory> {
 
 fn check_labels(labels: &[u8], path: &Path) -> Result<()> {
     match labels.iter().find(|label| **label > 9) {
-        Some(label) => Err(Error::malformed(path, format!("label {label} is out of range: there are 10 classes"))),
+        Some(label) => Err(Error::malformed(
+            path,
+            format!("label {label} is out of range: there are 10 classes"),
+        )),
         None => Ok(()),
     }
 }

@@ -8,7 +8,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The names [`open`] knows.
-pub const DATASETS: [&str; 5] = ["digits", "mnist", "fashion-mnist", "cifar10", "image-folder"];
+pub const DATASETS: [&str; 5] = [
+    "digits",
+    "mnist",
+    "fashion-mnist",
+    "cifar10",
+    "image-folder",
+];
 
 /// Where to look and how to split.
 #[derive(Clone, Debug)]
@@ -62,7 +68,10 @@ pub struct Dataset {
 /// If the name is unknown, the files are not found, or they are not what they must be.
 pub fn open(name: &str, options: &OpenOptions) -> Result<Dataset> {
     if !(0.0..1.0).contains(&options.valid_fraction) {
-        let message = format!("wants a share from 0 to below 1, got {}", options.valid_fraction);
+        let message = format!(
+            "wants a share from 0 to below 1, got {}",
+            options.valid_fraction
+        );
         return Err(Error::usage("--valid-fraction", message));
     }
     match name {
@@ -100,8 +109,17 @@ fn digits(options: &OpenOptions) -> Result<Dataset> {
     let ([_, height, width], pixels) = crate::idx::read::<3>(gz(images), 1 << 20, bundled)?;
     let (_, labels) = crate::idx::read::<1>(gz(labels), 1 << 20, bundled)?;
     // The scans have 17 levels; spread them over the range of a byte.
-    let pixels = pixels.iter().map(|v| ((u16::from(*v) * 255 + 8) / 16) as u8).collect();
-    let all = Arc::new(InMemory::new([height, width, 1], pixels, labels, 10, bundled)?);
+    let pixels = pixels
+        .iter()
+        .map(|v| ((u16::from(*v) * 255 + 8) / 16) as u8)
+        .collect();
+    let all = Arc::new(InMemory::new(
+        [height, width, 1],
+        pixels,
+        labels,
+        10,
+        bundled,
+    )?);
     let (rest, test) = stratified_split(all, 0.2);
     let (train, valid) = stratified_split(Arc::new(rest), options.valid_fraction);
     Ok(Dataset {
@@ -148,14 +166,26 @@ const MNIST: IdxSet = IdxSet {
     ],
     mean: 0.1307,
     std: 0.3081,
-    augment: Augment { shift: 2, flip: false, crop_area: 0.0 },
+    augment: Augment {
+        shift: 2,
+        flip: false,
+        crop_area: 0.0,
+    },
     attribution: "MNIST, Y. LeCun, C. Cortes and C. Burges 1998",
 };
 
 const FASHION: IdxSet = IdxSet {
     name: "fashion-mnist",
     classes: [
-        "T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag",
+        "T-shirt/top",
+        "Trouser",
+        "Pullover",
+        "Dress",
+        "Coat",
+        "Sandal",
+        "Shirt",
+        "Sneaker",
+        "Bag",
         "Ankle boot",
     ],
     system: "/usr/share/datasets/fashion-mnist",
@@ -168,7 +198,11 @@ const FASHION: IdxSet = IdxSet {
     ],
     mean: 0.2860,
     std: 0.3530,
-    augment: Augment { shift: 2, flip: true, crop_area: 0.0 },
+    augment: Augment {
+        shift: 2,
+        flip: true,
+        crop_area: 0.0,
+    },
     attribution: "Fashion-MNIST, H. Xiao, K. Rasul and R. Vollgraf 2017, MIT",
 };
 
@@ -191,8 +225,10 @@ fn idx_set(set: &IdxSet, options: &OpenOptions) -> Result<Dataset> {
         }
         InMemory::new([height, width, 1], pixels, labels, 10, images)
     };
-    let (train, valid) =
-        stratified_split(Arc::new(part(&files[0], &files[1])?), options.valid_fraction);
+    let (train, valid) = stratified_split(
+        Arc::new(part(&files[0], &files[1])?),
+        options.valid_fraction,
+    );
     Ok(Dataset {
         name: set.name.into(),
         class_names: names(&set.classes),
@@ -229,7 +265,16 @@ fn cifar10(options: &OpenOptions) -> Result<Dataset> {
     Ok(Dataset {
         name: "cifar10".into(),
         class_names: names(&[
-            "airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck",
+            "airplane",
+            "automobile",
+            "bird",
+            "cat",
+            "deer",
+            "dog",
+            "frog",
+            "horse",
+            "ship",
+            "truck",
         ]),
         train: Arc::new(train),
         valid: Arc::new(valid),
@@ -239,7 +284,11 @@ fn cifar10(options: &OpenOptions) -> Result<Dataset> {
             vec![0.4914, 0.4822, 0.4465],
             vec![0.2470, 0.2435, 0.2616],
         ),
-        augment: Augment { shift: 4, flip: true, crop_area: 0.0 },
+        augment: Augment {
+            shift: 4,
+            flip: true,
+            crop_area: 0.0,
+        },
         attribution: "CIFAR-10, A. Krizhevsky 2009".into(),
     })
 }
@@ -247,7 +296,10 @@ fn cifar10(options: &OpenOptions) -> Result<Dataset> {
 /// `root/train/CLASS/*` with `val` and `test` beside it, or `root/CLASS/*` split here.
 fn image_folder(options: &OpenOptions) -> Result<Dataset> {
     let Some(root) = &options.data_dir else {
-        return Err(Error::usage("--data-dir", "is needed for image-folder: a folder with one folder of images a class"));
+        return Err(Error::usage(
+            "--data-dir",
+            "is needed for image-folder: a folder with one folder of images a class",
+        ));
     };
     if !root.is_dir() {
         return Err(Error::NotFound {
@@ -257,7 +309,10 @@ fn image_folder(options: &OpenOptions) -> Result<Dataset> {
     }
     let size = options.image_size;
     if !(8..=4096).contains(&size) {
-        return Err(Error::usage("--image-size", format!("wants 8 to 4096 pixels, got {size}")));
+        return Err(Error::usage(
+            "--image-size",
+            format!("wants 8 to 4096 pixels, got {size}"),
+        ));
     }
     let (train_root, parted) = match root.join("train") {
         train if train.is_dir() => (train, true),
@@ -267,10 +322,17 @@ fn image_folder(options: &OpenOptions) -> Result<Dataset> {
     let folder = |part: &Path| ImageFolder::open(part, &class_names, 3).map(Arc::new);
     let all: Arc<dyn ImageSource> = folder(&train_root)?;
     let part = |names: [&str; 2]| -> Result<Option<Arc<dyn ImageSource>>> {
-        let found = names.iter().map(|n| root.join(n)).find(|path| parted && path.is_dir());
-        found.map(|path| Ok(folder(&path)? as Arc<dyn ImageSource>)).transpose()
+        let found = names
+            .iter()
+            .map(|n| root.join(n))
+            .find(|path| parted && path.is_dir());
+        found
+            .map(|path| Ok(folder(&path)? as Arc<dyn ImageSource>))
+            .transpose()
     };
-    let hold_out = |source: Arc<dyn ImageSource>, share: f64| -> (Arc<dyn ImageSource>, Arc<dyn ImageSource>) {
+    let hold_out = |source: Arc<dyn ImageSource>,
+                    share: f64|
+     -> (Arc<dyn ImageSource>, Arc<dyn ImageSource>) {
         let (rest, held): (Subset, Subset) = stratified_split(source, share);
         (Arc::new(rest), Arc::new(held))
     };
@@ -283,7 +345,10 @@ fn image_folder(options: &OpenOptions) -> Result<Dataset> {
         None => hold_out(rest, options.valid_fraction),
     };
     if test.is_empty() {
-        return Err(Error::malformed(root, "has too few images a class to hold any out for a test"));
+        return Err(Error::malformed(
+            root,
+            "has too few images a class to hold any out for a test",
+        ));
     }
     let imagenet = Preprocessing::imagenet(size * 8 / 7);
     Ok(Dataset {
@@ -292,8 +357,15 @@ fn image_folder(options: &OpenOptions) -> Result<Dataset> {
         train,
         valid,
         test,
-        preprocessing: Preprocessing { crop: size, ..imagenet },
-        augment: Augment { shift: 0, flip: true, crop_area: 0.35 },
+        preprocessing: Preprocessing {
+            crop: size,
+            ..imagenet
+        },
+        augment: Augment {
+            shift: 0,
+            flip: true,
+            crop_area: 0.35,
+        },
         attribution: root.display().to_string(),
     })
 }

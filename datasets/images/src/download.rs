@@ -40,7 +40,9 @@ fn download(url: &str, sha256: &str, target: &Path) -> Result<()> {
     eprintln!("downloading {url}");
     let fail = |message: String| Error::NotFound {
         path: target.to_path_buf(),
-        hint: format!("{url}: {message}; or put the file there by hand, or give its folder with --data-dir"),
+        hint: format!(
+            "{url}: {message}; or put the file there by hand, or give its folder with --data-dir"
+        ),
     };
     let agent: ureq::Agent = ureq::Agent::config_builder()
         .timeout_connect(Some(Duration::from_secs(20)))
@@ -58,26 +60,41 @@ fn download(url: &str, sha256: &str, target: &Path) -> Result<()> {
     let mut hasher = Sha256::new();
     let mut buffer = vec![0; 1 << 16];
     loop {
-        let n = reader.read(&mut buffer).map_err(|e| fail(format!("broke off: {e}")))?;
+        let n = reader
+            .read(&mut buffer)
+            .map_err(|e| fail(format!("broke off: {e}")))?;
         if n == 0 {
             break;
         }
         hasher.update(&buffer[..n]);
-        file.write_all(&buffer[..n]).map_err(Error::io(target, "write"))?;
+        file.write_all(&buffer[..n])
+            .map_err(Error::io(target, "write"))?;
     }
-    let found: String = hasher.finalize().iter().map(|b| format!("{b:02x}")).collect();
+    let found: String = hasher
+        .finalize()
+        .iter()
+        .map(|b| format!("{b:02x}"))
+        .collect();
     if found != sha256 {
-        return Err(fail(format!("wrong contents: SHA-256 {found}, wanted {sha256}")));
+        return Err(fail(format!(
+            "wrong contents: SHA-256 {found}, wanted {sha256}"
+        )));
     }
-    file.as_file().sync_all().map_err(Error::io(target, "write"))?;
-    file.persist(target).map(drop).map_err(|e| Error::io(target, "write")(e.error))
+    file.as_file()
+        .sync_all()
+        .map_err(Error::io(target, "write"))?;
+    file.persist(target)
+        .map(drop)
+        .map_err(|e| Error::io(target, "write")(e.error))
 }
 
 /// Takes the wanted files out of an archive; names in it never choose where anything is written.
 fn unpack(archive: &Path, files: &[&str], folder: &Path) -> Result<()> {
     let damaged = |e: std::io::Error| Error::malformed(archive, format!("damaged archive: {e}"));
     let reader = std::fs::File::open(archive).map_err(Error::io(archive, "open"))?;
-    let mut tar = tar::Archive::new(flate2::read::GzDecoder::new(std::io::BufReader::new(reader)));
+    let mut tar = tar::Archive::new(flate2::read::GzDecoder::new(std::io::BufReader::new(
+        reader,
+    )));
     for entry in tar.entries().map_err(damaged)? {
         let mut entry = entry.map_err(damaged)?;
         let path = entry.path().map_err(damaged)?;
@@ -86,10 +103,12 @@ fn unpack(archive: &Path, files: &[&str], folder: &Path) -> Result<()> {
             continue;
         };
         let target = folder.join(file);
-        let mut part = tempfile::NamedTempFile::new_in(folder).map_err(Error::io(&target, "write"))?;
+        let mut part =
+            tempfile::NamedTempFile::new_in(folder).map_err(Error::io(&target, "write"))?;
         let copied = std::io::copy(&mut (&mut entry).take(MOST_BYTES), &mut part);
         copied.map_err(Error::io(&target, "write"))?;
-        part.persist(&target).map_err(|e| Error::io(&target, "write")(e.error))?;
+        part.persist(&target)
+            .map_err(|e| Error::io(&target, "write")(e.error))?;
     }
     Ok(())
 }

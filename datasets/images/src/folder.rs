@@ -4,8 +4,9 @@ use burn_zoo_image::{Image, decode};
 use std::path::{Path, PathBuf};
 
 /// Endings of the files that are taken for images.
-const EXTENSIONS: [&str; 9] =
-    ["png", "jpg", "jpeg", "bmp", "gif", "webp", "tif", "tiff", "ppm"];
+const EXTENSIONS: [&str; 9] = [
+    "png", "jpg", "jpeg", "bmp", "gif", "webp", "tif", "tiff", "ppm",
+];
 
 /// A folder with one folder of images a class, decoded when asked for.
 ///
@@ -31,7 +32,10 @@ impl ImageFolder {
         }
         classes.sort();
         if classes.len() < 2 {
-            let message = format!("wants a folder of images for each of two classes or more, has {}", classes.len());
+            let message = format!(
+                "wants a folder of images for each of two classes or more, has {}",
+                classes.len()
+            );
             return Err(Error::malformed(root, message));
         }
         Ok(classes)
@@ -88,8 +92,10 @@ impl ImageSource for ImageFolder {
 /// # Errors
 /// If the folder cannot be listed.
 pub fn images_in(folder: &Path) -> Result<Vec<PathBuf>> {
-    let mut images: Vec<PathBuf> =
-        read_dir(folder)?.into_iter().filter(|path| is_image(path)).collect();
+    let mut images: Vec<PathBuf> = read_dir(folder)?
+        .into_iter()
+        .filter(|path| is_image(path))
+        .collect();
     images.sort();
     Ok(images)
 }

@@ -36,7 +36,11 @@ fn read_file<const D: usize>(path: &Path) -> Result<([usize; D], Vec<u8>)> {
         head.starts_with(&[0x1f, 0x8b])
     };
     if gzipped {
-        read(GzDecoder::new(reader), size.saturating_mul(GZIP_BEST_RATIO), path)
+        read(
+            GzDecoder::new(reader),
+            size.saturating_mul(GZIP_BEST_RATIO),
+            path,
+        )
     } else {
         read(reader, size, path)
     }
@@ -58,14 +62,18 @@ pub(crate) fn read<const D: usize>(
     let magic = word()?;
     let wanted = 0x0800 + D as u32;
     if magic != wanted {
-        let message = format!("not an idx file of {D}-d bytes: magic number {magic:#010x}, wanted {wanted:#010x}");
+        let message = format!(
+            "not an idx file of {D}-d bytes: magic number {magic:#010x}, wanted {wanted:#010x}"
+        );
         return Err(Error::malformed(path, message));
     }
     let mut sizes = [0; D];
     for size in &mut sizes {
         *size = word()? as usize;
     }
-    let length = sizes.iter().try_fold(1u64, |n, size| n.checked_mul(*size as u64));
+    let length = sizes
+        .iter()
+        .try_fold(1u64, |n, size| n.checked_mul(*size as u64));
     let length = match length {
         Some(length) if length <= MOST_BYTES.min(most) => length,
         _ => {
@@ -80,7 +88,11 @@ pub(crate) fn read<const D: usize>(
         .read_to_end(&mut data)
         .map_err(|e| truncated(path, &e))?;
     if data.len() as u64 != length {
-        let found = if data.len() as u64 > length { "more" } else { "fewer" };
+        let found = if data.len() as u64 > length {
+            "more"
+        } else {
+            "fewer"
+        };
         let message = format!("sizes {sizes:?} want {length} bytes, there are {found}");
         return Err(Error::malformed(path, message));
     }

@@ -44,15 +44,27 @@ impl Loader {
     ///
     /// # Errors
     /// If the batch size is 0, or a training set is smaller than a batch.
-    pub fn new(source: Arc<dyn ImageSource>, transform: Transform, options: LoaderOptions) -> Result<Self> {
+    pub fn new(
+        source: Arc<dyn ImageSource>,
+        transform: Transform,
+        options: LoaderOptions,
+    ) -> Result<Self> {
         if options.batch_size == 0 {
             return Err(Error::usage("--batch-size", "must be at least 1"));
         }
         if options.seed.is_some() && source.len() < options.batch_size {
-            let message = format!("{} is more than the {} training images", options.batch_size, source.len());
+            let message = format!(
+                "{} is more than the {} training images",
+                options.batch_size,
+                source.len()
+            );
             return Err(Error::usage("--batch-size", message));
         }
-        Ok(Self { source, transform, options })
+        Ok(Self {
+            source,
+            transform,
+            options,
+        })
     }
 
     /// Batches an epoch. In training the last, smaller one is left out: batch statistics of a few
@@ -106,7 +118,11 @@ impl Loader {
                 receiver
             })
             .collect();
-        Epoch { receivers, next: 0, left: batches.saturating_sub(first) }
+        Epoch {
+            receivers,
+            next: 0,
+            left: batches.saturating_sub(first),
+        }
     }
 
     fn batch(&self, order: &[usize], epoch: usize, b: usize) -> Result<Batch> {
@@ -118,11 +134,16 @@ impl Loader {
         for &i in items {
             let image = self.source.image(i)?;
             let mut rng = self.options.seed.map(|seed| stream(seed, epoch, i as u64));
-            self.transform.apply(&image, rng.as_mut(), &mut pixel_values)?;
+            self.transform
+                .apply(&image, rng.as_mut(), &mut pixel_values)?;
             labels.push(self.source.label(i) as i32);
         }
         let shape = [items.len(), channels, height, width];
-        Ok(Batch { pixel_values, shape, labels })
+        Ok(Batch {
+            pixel_values,
+            shape,
+            labels,
+        })
     }
 }
 
@@ -153,7 +174,10 @@ impl Iterator for Epoch {
         let receiver = &self.receivers[self.next];
         self.next = (self.next + 1) % self.receivers.len();
         let batch = receiver.recv().unwrap_or_else(|_| {
-            Err(Error::usage("data loader", "a worker thread ended unexpectedly"))
+            Err(Error::usage(
+                "data loader",
+                "a worker thread ended unexpectedly",
+            ))
         });
         if batch.is_err() {
             self.left = 0;

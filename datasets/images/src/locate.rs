@@ -24,7 +24,11 @@ pub(crate) fn locate(wanted: &Wanted, options: &OpenOptions) -> Result<Vec<PathB
     if let Some(folder) = &options.data_dir {
         return find(wanted, folder).map_err(|missing| Error::NotFound {
             path: folder.join(missing),
-            hint: format!("--data-dir must hold the {} files of {}", wanted.files.len(), wanted.dataset),
+            hint: format!(
+                "--data-dir must hold the {} files of {}",
+                wanted.files.len(),
+                wanted.dataset
+            ),
         });
     }
     let cache = cache_dir().join(wanted.dataset);
@@ -44,7 +48,10 @@ pub(crate) fn locate(wanted: &Wanted, options: &OpenOptions) -> Result<Vec<PathB
     }
     Err(Error::NotFound {
         path: cache.join(wanted.files[0]),
-        hint: format!("give the folder with {}'s files with --data-dir", wanted.dataset),
+        hint: format!(
+            "give the folder with {}'s files with --data-dir",
+            wanted.dataset
+        ),
     })
 }
 
@@ -73,7 +80,11 @@ fn find(wanted: &Wanted, folder: &Path) -> std::result::Result<Vec<PathBuf>, &'s
 
 /// `BURN_ZOO_CACHE`, or `burn-zoo` in the user's cache folder.
 fn cache_dir() -> PathBuf {
-    let from = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+    let from = |name: &str| {
+        std::env::var_os(name)
+            .filter(|v| !v.is_empty())
+            .map(PathBuf::from)
+    };
     from("BURN_ZOO_CACHE")
         .or_else(|| from("XDG_CACHE_HOME").map(|d| d.join("burn-zoo")))
         .or_else(|| from("HOME").map(|d| d.join(".cache/burn-zoo")))

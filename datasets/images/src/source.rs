@@ -52,10 +52,17 @@ impl InMemory {
             return Err(Error::malformed(path, message));
         }
         if let Some(i) = labels.iter().position(|l| usize::from(*l) >= num_classes) {
-            let message = format!("label {} of item {i} is out of range: there are {num_classes} classes", labels[i]);
+            let message = format!(
+                "label {} of item {i} is out of range: there are {num_classes} classes",
+                labels[i]
+            );
             return Err(Error::malformed(path, message));
         }
-        Ok(Self { size, pixels, labels })
+        Ok(Self {
+            size,
+            pixels,
+            labels,
+        })
     }
 }
 
@@ -72,7 +79,12 @@ impl ImageSource for InMemory {
         let [height, width, channels] = self.size;
         let each = height * width * channels;
         let pixels = self.pixels[i * each..][..each].to_vec();
-        Ok(Image { width, height, channels, pixels })
+        Ok(Image {
+            width,
+            height,
+            channels,
+            pixels,
+        })
     }
 }
 
@@ -126,5 +138,8 @@ pub fn stratified_split(source: Arc<dyn ImageSource>, fraction: f64) -> (Subset,
     }
     first.sort_unstable();
     second.sort_unstable();
-    (Subset::new(source.clone(), first), Subset::new(source, second))
+    (
+        Subset::new(source.clone(), first),
+        Subset::new(source, second),
+    )
 }

@@ -16,7 +16,10 @@ pub struct Transform {
 impl Transform {
     /// Evaluation: nothing random.
     pub fn eval(preprocessing: Preprocessing) -> Self {
-        Self { preprocessing, augment: None }
+        Self {
+            preprocessing,
+            augment: None,
+        }
     }
 
     /// Shape of the result for one image, `[channels, height, width]`.
@@ -29,11 +32,18 @@ impl Transform {
     ///
     /// # Errors
     /// If the image has other channels than the preprocessing.
-    pub fn apply(&self, image: &Image, rng: Option<&mut ChaCha8Rng>, out: &mut Vec<f32>) -> Result<()> {
+    pub fn apply(
+        &self,
+        image: &Image,
+        rng: Option<&mut ChaCha8Rng>,
+        out: &mut Vec<f32>,
+    ) -> Result<()> {
         match (&self.augment, rng) {
-            (Some(augment), Some(rng)) => {
-                normalise(&augment.apply(image, &self.preprocessing, rng)?, &self.preprocessing, out)
-            }
+            (Some(augment), Some(rng)) => normalise(
+                &augment.apply(image, &self.preprocessing, rng)?,
+                &self.preprocessing,
+                out,
+            ),
             _ => preprocess(image, &self.preprocessing, out),
         }
     }

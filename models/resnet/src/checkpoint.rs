@@ -39,11 +39,7 @@ impl<B: Backend> ResNet<B> {
     ///
     /// # Errors
     /// If the preset is unknown, or the file is absent, malformed or not this model's.
-    pub fn from_pretrained(
-        name: &str,
-        file: impl AsRef<Path>,
-        device: &B::Device,
-    ) -> Result<Self> {
+    pub fn from_pretrained(name: &str, file: impl AsRef<Path>, device: &B::Device) -> Result<Self> {
         let (info, config) = preset(name)?;
         let file = file.as_ref();
         if !file.is_file() {
@@ -54,7 +50,10 @@ impl<B: Backend> ResNet<B> {
                 ),
                 None => format!("{name} has no published weights; train it"),
             };
-            return Err(Error::NotFound { path: file.to_path_buf(), hint });
+            return Err(Error::NotFound {
+                path: file.to_path_buf(),
+                hint,
+            });
         }
         Self::from_file(&config, file, device)
     }

@@ -116,10 +116,19 @@ impl ResNetConfig {
     pub fn validate(&self) -> Result<()> {
         let fail = |field: &str, message: String| Err(Error::usage(field, message));
         if self.layers.is_empty() || self.layers.len() > 8 || self.layers.contains(&0) {
-            return fail("layers", format!("wants 1 to 8 stages of at least one block, got {:?}", self.layers));
+            return fail(
+                "layers",
+                format!(
+                    "wants 1 to 8 stages of at least one block, got {:?}",
+                    self.layers
+                ),
+            );
         }
         if self.layers.iter().any(|n| *n > 1000) {
-            return fail("layers", format!("wants at most 1000 blocks a stage, got {:?}", self.layers));
+            return fail(
+                "layers",
+                format!("wants at most 1000 blocks a stage, got {:?}", self.layers),
+            );
         }
         let sizes = [
             ("width", self.width, 4096),
@@ -134,12 +143,14 @@ impl ResNetConfig {
             }
         }
         match self.block {
-            BlockType::Basic if self.groups != 1 || self.width_per_group != 64 => {
-                fail("groups", "a basic block has groups 1 and width_per_group 64".into())
-            }
-            BlockType::Bottleneck if self.width * self.width_per_group < 64 => {
-                fail("width_per_group", "the 3×3 convolution would have no channels".into())
-            }
+            BlockType::Basic if self.groups != 1 || self.width_per_group != 64 => fail(
+                "groups",
+                "a basic block has groups 1 and width_per_group 64".into(),
+            ),
+            BlockType::Bottleneck if self.width * self.width_per_group < 64 => fail(
+                "width_per_group",
+                "the 3×3 convolution would have no channels".into(),
+            ),
             _ => Ok(()),
         }
     }

@@ -120,7 +120,13 @@ impl<B: Backend> ResNet<B> {
             Stem::Cifar => 3,
         };
         let stride = kernel_size / 3;
-        let conv1 = conv(init, [config.num_channels, config.width], kernel_size, stride, 1);
+        let conv1 = conv(
+            init,
+            [config.num_channels, config.width],
+            kernel_size,
+            stride,
+            1,
+        );
         let bn1 = BatchNorm2d::new(init, config.width, 1.0);
         let mut input = config.width;
         let layers = (0..config.layers.len())
@@ -137,13 +143,23 @@ impl<B: Backend> ResNet<B> {
             })
             .collect();
         let fc = Linear::new(init, config.num_features(), config.num_classes);
-        Ok(Self { conv1, bn1, layers, fc, config: config.clone() })
+        Ok(Self {
+            conv1,
+            bn1,
+            layers,
+            fc,
+            config: config.clone(),
+        })
     }
 
     /// The same network with a new, random head for `num_classes` classes.
     pub fn with_num_classes(mut self, num_classes: usize) -> Self {
         let device = self.fc.weight.device();
-        self.fc = Linear::new(&mut Init::new(0, &device), self.config.num_features(), num_classes);
+        self.fc = Linear::new(
+            &mut Init::new(0, &device),
+            self.config.num_features(),
+            num_classes,
+        );
         self.config.num_classes = num_classes;
         self
     }

@@ -2,7 +2,8 @@ use crate::config::{BlockType, ResNetConfig, Stem};
 use burn_zoo_core::{Error, Interpolation, Preprocessing, Preset, Result, Task, Weights};
 use std::sync::LazyLock;
 
-const RESNET: &str = "Deep Residual Learning for Image Recognition, He et al. 2015, arXiv:1512.03385";
+const RESNET: &str =
+    "Deep Residual Learning for Image Recognition, He et al. 2015, arXiv:1512.03385";
 const RESNEXT: &str = "Aggregated Residual Transformations for Deep Neural Networks, Xie et al. 2016, arXiv:1611.05431";
 const WIDE: &str = "Wide Residual Networks, Zagoruyko and Komodakis 2016, arXiv:1605.07146";
 
@@ -47,7 +48,8 @@ const CIFAR: [(&str, usize, usize); 5] = [
 /// Every preset of the family with its configuration.
 pub static PRESETS: LazyLock<Vec<(Preset, ResNetConfig)>> = LazyLock::new(|| {
     let mut presets: Vec<_> = TORCHVISION.iter().map(torchvision).collect();
-    presets.extend(CIFAR.map(|(name, n, parameters)| small(name, ResNetConfig::cifar(n), parameters)));
+    presets
+        .extend(CIFAR.map(|(name, n, parameters)| small(name, ResNetConfig::cifar(n), parameters)));
     let resnet18 = ResNetConfig {
         stem: Stem::Cifar,
         num_classes: 10,
@@ -70,7 +72,8 @@ pub fn preset(name: &str) -> Result<(Preset, ResNetConfig)> {
 }
 
 fn torchvision(row: &Row) -> (Preset, ResNetConfig) {
-    let &(name, paper, layers, groups, width_per_group, num_parameters, resize, url, hash, top1) = row;
+    let &(name, paper, layers, groups, width_per_group, num_parameters, resize, url, hash, top1) =
+        row;
     let block = match name {
         "resnet18" | "resnet34" => BlockType::Basic,
         _ => BlockType::Bottleneck,
@@ -101,7 +104,11 @@ fn torchvision(row: &Row) -> (Preset, ResNetConfig) {
 }
 
 /// Networks for small images, without published weights. Mean and deviation are CIFAR-10's.
-fn small(name: &'static str, config: ResNetConfig, num_parameters: usize) -> (Preset, ResNetConfig) {
+fn small(
+    name: &'static str,
+    config: ResNetConfig,
+    num_parameters: usize,
+) -> (Preset, ResNetConfig) {
     let preset = Preset {
         name,
         family: "resnet",

@@ -13,7 +13,8 @@ fn main() -> Result<(), Error> {
         None => Tensor::ones([1, 3, 224, 224], &device),
     };
     let features = model.forward_features(pixel_values.clone());
-    let (logits, counts) = burn_zoo_resnet::count(|| model.with_num_classes(10).forward(pixel_values));
+    let (logits, counts) =
+        burn_zoo_resnet::count(|| model.with_num_classes(10).forward(pixel_values));
     println!("features {:?}, logits {:?}", features.dims(), logits.dims());
     println!("fast paths {}, generic {}", counts.fast, counts.generic);
     Ok(())

@@ -9,7 +9,10 @@ use tempfile::TempDir;
 /// The command with `args`, on two threads and with no cache but an empty one.
 pub fn zoo(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_zoo-under-test"));
-    command.args(args).env("BURN_ZOO_CACHE", "/nonexistent/burn-zoo-cache").env("BURN_ZOO_MIRROR", "http://127.0.0.1:9");
+    command
+        .args(args)
+        .env("BURN_ZOO_CACHE", "/nonexistent/burn-zoo-cache")
+        .env("BURN_ZOO_MIRROR", "http://127.0.0.1:9");
     command
 }
 
@@ -39,13 +42,23 @@ pub fn fails(args: &[&str], code: i32, words: &[&str]) {
 }
 
 pub fn fails_as(ended: Ended, args: &[&str], code: i32, words: &[&str]) {
-    let Ended { code: found, stderr, stdout } = ended;
+    let Ended {
+        code: found,
+        stderr,
+        stdout,
+    } = ended;
     assert_eq!(found, code, "{args:?}\n{stdout}\n{stderr}");
     assert!(!stderr.contains("panicked"), "{args:?} panicked: {stderr}");
-    let errors = stderr.lines().filter(|line| line.starts_with("error: ")).count();
+    let errors = stderr
+        .lines()
+        .filter(|line| line.starts_with("error: "))
+        .count();
     assert_eq!(errors, 1, "{args:?} wants one line of error: {stderr}");
     for word in words {
-        assert!(stderr.contains(word), "{args:?} should say `{word}`: {stderr}");
+        assert!(
+            stderr.contains(word),
+            "{args:?} should say `{word}`: {stderr}"
+        );
     }
 }
 
@@ -54,7 +67,9 @@ pub fn temp() -> TempDir {
 }
 
 pub fn text(path: &Path) -> String {
-    path.to_str().expect("temporary paths are UTF-8").to_string()
+    path.to_str()
+        .expect("temporary paths are UTF-8")
+        .to_string()
 }
 
 pub fn digits() -> Dataset {
@@ -81,7 +96,12 @@ pub fn digit_folder(root: &Path, classes: usize, each: usize) {
         if label < classes && counts[label] < each {
             let folder = root.join(format!("digit {label}"));
             std::fs::create_dir_all(&folder).expect("a folder");
-            write_png(data.train.as_ref(), i, 4, &folder.join(format!("{}.png", counts[label])));
+            write_png(
+                data.train.as_ref(),
+                i,
+                4,
+                &folder.join(format!("{}.png", counts[label])),
+            );
             counts[label] += 1;
         }
     }
@@ -90,7 +110,9 @@ pub fn digit_folder(root: &Path, classes: usize, each: usize) {
 /// An idx file.
 pub fn idx(path: &Path, magic: u32, sizes: &[u32], bytes: &[u8]) {
     let mut file = magic.to_be_bytes().to_vec();
-    sizes.iter().for_each(|size| file.extend(size.to_be_bytes()));
+    sizes
+        .iter()
+        .for_each(|size| file.extend(size.to_be_bytes()));
     file.extend(bytes);
     std::fs::write(path, file).expect("writable");
 }
@@ -102,16 +124,37 @@ pub fn idx_set(folder: &Path, count: usize) {
     for prefix in ["train", "t10k"] {
         let pixels: Vec<u8> = (0..count * 784).map(|i| (i * 31 % 251) as u8).collect();
         let labels: Vec<u8> = (0..count).map(|i| (i % 10) as u8).collect();
-        idx(&folder.join(format!("{prefix}-images-idx3-ubyte")), 0x803, &[n, 28, 28], &pixels);
-        idx(&folder.join(format!("{prefix}-labels-idx1-ubyte")), 0x801, &[n], &labels);
+        idx(
+            &folder.join(format!("{prefix}-images-idx3-ubyte")),
+            0x803,
+            &[n, 28, 28],
+            &pixels,
+        );
+        idx(
+            &folder.join(format!("{prefix}-labels-idx1-ubyte")),
+            0x801,
+            &[n],
+            &labels,
+        );
     }
 }
 
 /// Options of a short run on the digits.
 pub fn short_run<'a>(out: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     let mut args = vec![
-        "train", "--model", "resnet20", "--dataset", "digits", "--epochs", "2", "--batch-size", "64",
-        "--threads", "2", "--out", out,
+        "train",
+        "--model",
+        "resnet20",
+        "--dataset",
+        "digits",
+        "--epochs",
+        "2",
+        "--batch-size",
+        "64",
+        "--threads",
+        "2",
+        "--out",
+        out,
     ];
     args.extend(more);
     args

@@ -7,7 +7,10 @@ use std::path::PathBuf;
 
 /// Options of a training run. What is not given follows the data set.
 #[derive(clap::Args, Clone, Debug)]
-#[command(args_override_self = true, after_help = "Examples:\n  zoo train --model resnet20 --dataset digits --out runs/digits\n  zoo train --model resnet18_cifar --dataset fashion-mnist --epochs 2 --batch-size 128\n  zoo train --model resnet18 --dataset image-folder --data-dir photos/ --epochs 20\n  zoo train --resume runs/digits\n\nCtrl-C saves and stops; --resume goes on from there.")]
+#[command(
+    args_override_self = true,
+    after_help = "Examples:\n  zoo train --model resnet20 --dataset digits --out runs/digits\n  zoo train --model resnet18_cifar --dataset fashion-mnist --epochs 2 --batch-size 128\n  zoo train --model resnet18 --dataset image-folder --data-dir photos/ --epochs 20\n  zoo train --resume runs/digits\n\nCtrl-C saves and stops; --resume goes on from there."
+)]
 pub struct Args {
     /// A model of `zoo list` [default: resnet20, resnet18 for image-folder]
     #[arg(long, value_name = "NAME")]
@@ -123,7 +126,11 @@ impl Args {
             "auto" => Ok(ProgressKind::Auto),
             "dashboard" => Ok(ProgressKind::Dashboard),
             "lines" => Ok(ProgressKind::Lines),
-            other => Err(Error::unknown("progress", other, ["auto", "dashboard", "lines"])),
+            other => Err(Error::unknown(
+                "progress",
+                other,
+                ["auto", "dashboard", "lines"],
+            )),
         }
     }
 
@@ -137,15 +144,23 @@ impl Args {
             defaults(&dataset.name);
         let model = self.model.clone().unwrap_or_else(|| model.into());
         let config = find(&model)?.config;
-        let config = config.adapted(dataset.preprocessing.num_channels, dataset.class_names.len());
+        let config = config.adapted(
+            dataset.preprocessing.num_channels,
+            dataset.class_names.len(),
+        );
         let decay = self.weight_decay.unwrap_or(decay);
         let optimizer = match self.optimizer.as_deref().unwrap_or("adamw") {
             "adamw" => OptimizerSpec::adamw(decay),
             "sgd" => OptimizerSpec::sgd(self.momentum.unwrap_or(0.9), decay, self.nesterov),
             other => return Err(Error::unknown("optimizer", other, ["adamw", "sgd"])),
         };
-        if matches!(optimizer, OptimizerSpec::AdamW { .. }) && (self.momentum.is_some() || self.nesterov) {
-            return Err(Error::usage("--momentum and --nesterov", "are for --optimizer sgd"));
+        if matches!(optimizer, OptimizerSpec::AdamW { .. })
+            && (self.momentum.is_some() || self.nesterov)
+        {
+            return Err(Error::usage(
+                "--momentum and --nesterov",
+                "are for --optimizer sgd",
+            ));
         }
         let schedule = match self.schedule.as_deref().unwrap_or("cosine") {
             "cosine" => Schedule::Cosine,
@@ -159,7 +174,11 @@ impl Args {
             data_dir: self.data_dir.clone(),
             image_size: self.image_size.unwrap_or(224),
             valid_fraction: self.valid_fraction.unwrap_or(0.1),
-            augment: if self.no_augment { Augment::default() } else { dataset.augment },
+            augment: if self.no_augment {
+                Augment::default()
+            } else {
+                dataset.augment
+            },
             epochs: self.epochs.unwrap_or(epochs),
             batch_size: self.batch_size.unwrap_or(batch_size),
             optimizer,
@@ -180,13 +199,22 @@ impl Args {
         };
         recipe.validate()?;
         // A batch that is too large is found before a folder is made.
-        let options = LoaderOptions { batch_size: recipe.batch_size, seed: Some(0), workers: 1 };
-        Loader::new(dataset.train.clone(), Transform::eval(dataset.preprocessing.clone()), options)?;
+        let options = LoaderOptions {
+            batch_size: recipe.batch_size,
+            seed: Some(0),
+            workers: 1,
+        };
+        Loader::new(
+            dataset.train.clone(),
+            Transform::eval(dataset.preprocessing.clone()),
+            options,
+        )?;
         Ok(recipe)
     }
 
     fn model_config(&self, config: AutoConfig) -> Result<serde_json::Value> {
-        let mut json = serde_json::to_value(config).map_err(|e| Error::usage("--model", e.to_string()))?;
+        let mut json =
+            serde_json::to_value(config).map_err(|e| Error::usage("--model", e.to_string()))?;
         if self.zero_init_residual {
             json["zero_init_residual"] = true.into();
         }
@@ -196,7 +224,12 @@ impl Args {
     /// Checks that no option asks for another run than the one that is resumed.
     pub fn agree_with(&self, recipe: &Recipe) -> Result<()> {
         let differ = |option: &str, started: String| {
-            Err(Error::usage(option, format!("the run in --resume was started with {started}; a resumed run keeps its recipe")))
+            Err(Error::usage(
+                option,
+                format!(
+                    "the run in --resume was started with {started}; a resumed run keeps its recipe"
+                ),
+            ))
         };
         if let Some(model) = self.model.as_ref().filter(|m| **m != recipe.model) {
             find(model)?;
@@ -206,17 +239,37 @@ impl Args {
             return differ("--dataset", recipe.dataset.clone());
         }
         let numbers = [
-            ("--epochs", self.epochs.map(|v| v as f64), recipe.epochs as f64),
-            ("--batch-size", self.batch_size.map(|v| v as f64), recipe.batch_size as f64),
+            (
+                "--epochs",
+                self.epochs.map(|v| v as f64),
+                recipe.epochs as f64,
+            ),
+            (
+                "--batch-size",
+                self.batch_size.map(|v| v as f64),
+                recipe.batch_size as f64,
+            ),
             ("--lr", self.lr, recipe.lr),
             ("--min-lr", self.min_lr, recipe.min_lr),
             ("--warmup-epochs", self.warmup_epochs, recipe.warmup_epochs),
-            ("--label-smoothing", self.label_smoothing, recipe.label_smoothing),
+            (
+                "--label-smoothing",
+                self.label_smoothing,
+                recipe.label_smoothing,
+            ),
             ("--clip-norm", self.clip_norm, recipe.clip_norm),
             ("--ema-decay", self.ema_decay, recipe.ema_decay),
             ("--seed", self.seed.map(|v| v as f64), recipe.seed as f64),
-            ("--image-size", self.image_size.map(|v| v as f64), recipe.image_size as f64),
-            ("--valid-fraction", self.valid_fraction, recipe.valid_fraction),
+            (
+                "--image-size",
+                self.image_size.map(|v| v as f64),
+                recipe.image_size as f64,
+            ),
+            (
+                "--valid-fraction",
+                self.valid_fraction,
+                recipe.valid_fraction,
+            ),
         ];
         for (option, given, started) in numbers {
             if given.is_some_and(|given| given != started) {
@@ -234,7 +287,10 @@ impl Args {
             ("--zero-init-residual", self.zero_init_residual),
         ];
         match others.iter().find(|(_, given)| *given) {
-            Some((option, _)) => Err(Error::usage(*option, "cannot be given with --resume: the run keeps its recipe")),
+            Some((option, _)) => Err(Error::usage(
+                *option,
+                "cannot be given with --resume: the run keeps its recipe",
+            )),
             None => Ok(()),
         }
     }

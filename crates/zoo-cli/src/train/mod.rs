@@ -71,7 +71,14 @@ fn run_as(args: Args, program: &str) -> Result<i32> {
             let given: Vec<String> = std::env::args().skip(1).collect();
             let given = given.strip_prefix(&["train".to_string()]).unwrap_or(&given);
             let command = format!("{program} {}", given.join(" "));
-            (Place::New { out, command: command.trim().into() }, recipe, dataset)
+            (
+                Place::New {
+                    out,
+                    command: command.trim().into(),
+                },
+                recipe,
+                dataset,
+            )
         }
     };
     let config: AutoConfig = serde_json::from_value(recipe.model_config.clone())
@@ -90,7 +97,10 @@ fn run_as(args: Args, program: &str) -> Result<i32> {
             Ok(0)
         }
         (run, None) => {
-            println!("stopped and saved; continue with\n  {program} --resume {}", run.path().display());
+            println!(
+                "stopped and saved; continue with\n  {program} --resume {}",
+                run.path().display()
+            );
             Ok(130)
         }
     }
@@ -108,7 +118,10 @@ fn open_options(recipe: &Recipe) -> OpenOptions {
 /// The first of `runs/MODEL-DATASET-1`, `-2`, … that is not there.
 fn next_free(recipe: &Recipe) -> PathBuf {
     let name = |n: usize| PathBuf::from(format!("runs/{}-{}-{n}", recipe.model, recipe.dataset));
-    (1..).map(name).find(|path| !path.exists()).unwrap_or_else(|| name(0))
+    (1..)
+        .map(name)
+        .find(|path| !path.exists())
+        .unwrap_or_else(|| name(0))
 }
 
 /// Where the run goes. A new folder is made only when model and device are known to be there.
@@ -156,7 +169,14 @@ impl<B: AutodiffBackend> WithModel<B> for OnDevice<'_, <B as BackendTypes>::Devi
         M: AutodiffModule<B> + ImageClassifier<B>,
         M::InnerModule: ImageClassifier<B::InnerBackend>,
     {
-        let Job { place, recipe, dataset, config, interrupt, progress } = self.job;
+        let Job {
+            place,
+            recipe,
+            dataset,
+            config,
+            interrupt,
+            progress,
+        } = self.job;
         let (run, resume) = match place {
             Place::New { out, command } => (RunDir::create(&out, recipe, &command)?, false),
             Place::Resumed(run) => (run, true),
@@ -196,7 +216,14 @@ impl<B: AutodiffBackend> WithModel<B> for OnDevice<'_, <B as BackendTypes>::Devi
             class_names: dataset.class_names.clone(),
         };
         card.write(run.path())?;
-        let done = report::<B, _>(&outcome, recipe, dataset, &run, num_parameters, &self.device)?;
+        let done = report::<B, _>(
+            &outcome,
+            recipe,
+            dataset,
+            &run,
+            num_parameters,
+            &self.device,
+        )?;
         Ok((run, Some(done)))
     }
 }
@@ -210,21 +237,27 @@ fn report<B: AutodiffBackend, M: ImageClassifier<B::InnerBackend>>(
     num_parameters: usize,
     device: &<B as BackendTypes>::Device,
 ) -> Result<Done> {
-    let options = LoaderOptions { batch_size: recipe.batch_size.min(256), seed: None, workers: recipe.workers };
+    let options = LoaderOptions {
+        batch_size: recipe.batch_size.min(256),
+        seed: None,
+        workers: recipe.workers,
+    };
     let transform = Transform::eval(dataset.preprocessing.clone());
     let [channels, height, width] = transform.shape();
     let loader = Loader::new(dataset.test.clone(), transform, options)?;
     let logits = |x| outcome.model.logits(x, Mode::Eval, None);
     let bar = crate::common::bar(loader.len(), "evaluating the test images");
     let classes = dataset.class_names.len();
-    let evaluation =
-        evaluate(&logits, &loader, classes, DType::F32, device, |done, _| bar.set_position(done as u64))?;
+    let evaluation = evaluate(&logits, &loader, classes, DType::F32, device, |done, _| {
+        bar.set_position(done as u64)
+    })?;
     bar.finish_and_clear();
     let one = Tensor::zeros([1, channels, height, width], (device, DType::F32));
     let (_, counts) = burn_zoo_ops::count(|| logits(one).into_data());
 
     let path = run.file("evaluation.json");
-    let json = serde_json::to_string(&evaluation).map_err(|e| Error::malformed(&path, e.to_string()))?;
+    let json =
+        serde_json::to_string(&evaluation).map_err(|e| Error::malformed(&path, e.to_string()))?;
     write_atomically(&path, json.as_bytes())?;
     write_report(
         &run.file("report.html"),
@@ -294,8 +327,16 @@ fn finish(
     let caption = |i: usize| {
         let (guess, probability) = eval.predictions[i];
         let label = dataset.test.label(i);
-        let mark = if guess == label { "✓".into() } else { format!("✗ is {}", dataset.class_names[label]) };
-        format!("{} {:.0} % {mark}", dataset.class_names[guess], 100.0 * probability)
+        let mark = if guess == label {
+            "✓".into()
+        } else {
+            format!("✗ is {}", dataset.class_names[label])
+        };
+        format!(
+            "{} {:.0} % {mark}",
+            dataset.class_names[guess],
+            100.0 * probability
+        )
     };
     if std::io::stdout().is_terminal() {
         let images = shown

@@ -44,7 +44,11 @@ impl Backward<Flex, 1> for Relu {
 
     fn backward(self, ops: Ops<FlexTensor, 1>, grads: &mut Gradients, _: &mut Checkpointer) {
         unary::<Flex, _>(ops.parents, ops.node, grads, |dy| {
-            map(&contiguous(dy), &ops.state, |dy, y| if y > 0.0 { dy } else { 0.0 })
+            map(
+                &contiguous(dy),
+                &ops.state,
+                |dy, y| if y > 0.0 { dy } else { 0.0 },
+            )
         });
     }
 }

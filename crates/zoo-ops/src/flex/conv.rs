@@ -59,7 +59,8 @@ impl Geometry {
     /// Whether any size is zero or the kernel does not fit.
     pub fn is_empty(&self) -> bool {
         let fits = |i: usize| {
-            self.options.dilation[i] * (self.kernel[i] - 1) < self.input[i] + 2 * self.options.padding[i]
+            self.options.dilation[i] * (self.kernel[i] - 1)
+                < self.input[i] + 2 * self.options.padding[i]
         };
         self.batch * self.in_channels * self.out_channels * self.input[0] * self.input[1] == 0
             || self.kernel.contains(&0)
@@ -131,7 +132,12 @@ impl Geometry {
         let (x, weight) = (contiguous(x), contiguous(weight));
         let mut y = vec![0.0; self.batch * self.out_channels * self.positions()];
         self.forward(slice(&x), slice(&weight), &mut y);
-        let shape = [self.batch, self.out_channels, self.output[0], self.output[1]];
+        let shape = [
+            self.batch,
+            self.out_channels,
+            self.output[0],
+            self.output[1],
+        ];
         (from_vec(y, &shape), x, weight)
     }
 
@@ -141,13 +147,15 @@ impl Geometry {
         let y_image = self.out_channels * self.positions();
         y.par_chunks_mut(images * y_image)
             .zip(x.par_chunks(images * x_image))
-            .for_each(|(y, x)| with_scratch(|[col, out]| {
-                for tile in self.tiles(y.len() / y_image) {
-                    for group in 0..self.options.groups {
-                        self.forward_tile(tile, group, x, weight, y, col, out, parallel);
+            .for_each(|(y, x)| {
+                with_scratch(|[col, out]| {
+                    for tile in self.tiles(y.len() / y_image) {
+                        for group in 0..self.options.groups {
+                            self.forward_tile(tile, group, x, weight, y, col, out, parallel);
+                        }
                     }
-                }
-            }));
+                })
+            });
     }
 
     #[allow(clippy::too_many_arguments)]
@@ -174,7 +182,14 @@ impl Geometry {
             gemm(size, dst, false, lhs, rhs, parallel);
         } else {
             out.resize(m * columns, 0.0);
-            gemm(size, (out, Strides::rows(columns)), false, lhs, rhs, parallel);
+            gemm(
+                size,
+                (out, Strides::rows(columns)),
+                false,
+                lhs,
+                rhs,
+                parallel,
+            );
             for image in 0..tile.images {
                 let start = self.y_offset(tile.first + image, group);
                 let y = &mut y[start..][..m * positions];
@@ -270,7 +285,14 @@ impl Geometry {
         let (m, k, columns) = (self.out_group(), self.depth(), tile.columns(self));
         let lhs = (&weight[group * m * k..][..m * k], Strides::transposed(k));
         col.resize(k * columns, 0.0);
-        gemm([k, columns, m], (col, Strides::rows(columns)), false, lhs, dy, parallel);
+        gemm(
+            [k, columns, m],
+            (col, Strides::rows(columns)),
+            false,
+            lhs,
+            dy,
+            parallel,
+        );
         self.fold(tile, group, col, dx);
     }
 
@@ -299,7 +321,9 @@ impl Geometry {
         side.resize(self.out_group() * columns, 0.0);
         for image in 0..tile.images {
             let dy = &dy[self.y_offset(tile.first + image, group)..];
-            let rows = side.chunks_exact_mut(columns).zip(dy.chunks_exact(positions));
+            let rows = side
+                .chunks_exact_mut(columns)
+                .zip(dy.chunks_exact(positions));
             for (side, dy) in rows {
                 side[image * positions..][..positions].copy_from_slice(dy);
             }
@@ -397,12 +421,15 @@ impl Geometry {
         for channel in 0..self.in_group() {
             for kernel_y in 0..self.kernel[0] {
                 for kernel_x in 0..self.kernel[1] {
-                    let up = self.options.padding[0] as isize - (kernel_y * self.options.dilation[0]) as isize;
-                    let left = self.options.padding[1] as isize - (kernel_x * self.options.dilation[1]) as isize;
+                    let up = self.options.padding[0] as isize
+                        - (kernel_y * self.options.dilation[0]) as isize;
+                    let left = self.options.padding[1] as isize
+                        - (kernel_x * self.options.dilation[1]) as isize;
                     // Output rows `first..last` of the tile read rows inside the image.
                     let first = (up - tile.row as isize).clamp(0, tile.rows as isize) as usize;
                     let last = (height as isize + up - tile.row as isize)
-                        .clamp(first as isize, tile.rows as isize) as usize;
+                        .clamp(first as isize, tile.rows as isize)
+                        as usize;
                     let len = tile.rows * width;
                     // The first and last few pixels would read outside of the valid rows; they are
                     // in the columns that are cleared.
@@ -410,10 +437,26 @@ impl Geometry {
                     let (from, to) = (first * width + before, (last * width).saturating_sub(after));
                     let empty = first == last || before + after >= width;
                     for image in 0..tile.images {
-                        let plane = self.x_offset(tile.first + image, group) + channel * self.plane();
-                        let start = ((tile.row * width + from) as isize - up * width as isize - left).max(0);
-                        let shift = Shift { column: image * len, len, from, to, input: plane + start as usize, before, after };
-                        let none = Shift { from: 0, to: 0, input: 0, ..shift };
+                        let plane =
+                            self.x_offset(tile.first + image, group) + channel * self.plane();
+                        let start =
+                            ((tile.row * width + from) as isize - up * width as isize - left)
+                                .max(0);
+                        let shift = Shift {
+                            column: image * len,
+                            len,
+                            from,
+                            to,
+                            input: plane + start as usize,
+                            before,
+                            after,
+                        };
+                        let none = Shift {
+                            from: 0,
+                            to: 0,
+                            input: 0,
+                            ..shift
+                        };
                         f(row, if empty { none } else { shift });
                     }
                     row += 1;
@@ -424,7 +467,12 @@ impl Geometry {
 
     /// Calls `f(row of the unfolding, tap)` for each kernel tap and each output row of a tile.
     fn taps(&self, tile: Tile, group: usize, mut f: impl FnMut(usize, Tap)) {
-        let Conv2dOptions { stride, padding, dilation, .. } = self.options;
+        let Conv2dOptions {
+            stride,
+            padding,
+            dilation,
+            ..
+        } = self.options;
         let [height, width] = self.input;
         let out_width = self.output[1];
         let mut row = 0;
@@ -433,7 +481,10 @@ impl Geometry {
                 for kernel_x in 0..self.kernel[1] {
                     let x_shift = kernel_x * dilation[1];
                     // Output columns `from..to` read pixels inside the image.
-                    let from = padding[1].saturating_sub(x_shift).div_ceil(stride[1]).min(out_width);
+                    let from = padding[1]
+                        .saturating_sub(x_shift)
+                        .div_ceil(stride[1])
+                        .min(out_width);
                     let to = (width + padding[1])
                         .saturating_sub(x_shift)
                         .div_ceil(stride[1])
@@ -450,9 +501,15 @@ impl Geometry {
                                     column,
                                     from,
                                     to,
-                                    input: plane + y * width + from * stride[1] + x_shift - padding[1],
+                                    input: plane + y * width + from * stride[1] + x_shift
+                                        - padding[1],
                                 },
-                                _ => Tap { column, from: 0, to: 0, input: 0 },
+                                _ => Tap {
+                                    column,
+                                    from: 0,
+                                    to: 0,
+                                    input: 0,
+                                },
                             };
                             f(row, tap);
                             column += out_width;

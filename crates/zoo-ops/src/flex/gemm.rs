@@ -15,7 +15,10 @@ impl Strides {
 
     /// The transpose of a row-major matrix.
     pub fn transposed(row: usize) -> Self {
-        Self { row: 1, column: row }
+        Self {
+            row: 1,
+            column: row,
+        }
     }
 
     fn reach(self, rows: usize, columns: usize) -> usize {

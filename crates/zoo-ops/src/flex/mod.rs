@@ -10,13 +10,13 @@ mod gemm;
 mod norm;
 
 use crate::{Conv2dOptions, counter};
+use burn::tensor::backend::{Backend, BackendTypes};
+use burn::tensor::{DType, Tensor, TensorData, TensorPrimitive};
+use burn_autodiff::Autodiff;
 use burn_autodiff::checkpoint::strategy::{
     BalancedCheckpointing, CheckpointStrategy, NoCheckpointing,
 };
 use burn_autodiff::ops::{Backward, OpsKind};
-use burn::tensor::backend::{Backend, BackendTypes};
-use burn::tensor::{DType, Tensor, TensorData, TensorPrimitive};
-use burn_autodiff::Autodiff;
 use burn_flex::{Flex, FlexTensor};
 use std::any::{Any, TypeId};
 
@@ -143,7 +143,9 @@ pub(crate) fn batch_norm_train<B: Backend>(
             (tensor(y), tensor(saved.mean()), tensor(saved.var()))
         }
         Kind::Tracked => batch_norm_tracked::<B, NoCheckpointing>(x, weight, bias, eps),
-        Kind::TrackedBalanced => batch_norm_tracked::<B, BalancedCheckpointing>(x, weight, bias, eps),
+        Kind::TrackedBalanced => {
+            batch_norm_tracked::<B, BalancedCheckpointing>(x, weight, bias, eps)
+        }
     })
 }
 
@@ -189,7 +191,9 @@ pub(crate) fn scale_shift<B: Backend>(
 }
 
 /// `relu`; `x` comes back when there is no fast path for it.
-pub(crate) fn relu<B: Backend, const D: usize>(x: Tensor<B, D>) -> Result<Tensor<B, D>, Tensor<B, D>> {
+pub(crate) fn relu<B: Backend, const D: usize>(
+    x: Tensor<B, D>,
+) -> Result<Tensor<B, D>, Tensor<B, D>> {
     let Some(kind) = kind::<B>() else {
         return Err(x);
     };
@@ -204,9 +208,14 @@ pub(crate) fn relu<B: Backend, const D: usize>(x: Tensor<B, D>) -> Result<Tensor
     })
 }
 
-fn relu_tracked<B: Backend, C: CheckpointStrategy, const D: usize>(x: Tensor<B, D>) -> Tensor<B, D> {
+fn relu_tracked<B: Backend, C: CheckpointStrategy, const D: usize>(
+    x: Tensor<B, D>,
+) -> Tensor<B, D> {
     let x: Tracked<C> = primitive(x);
-    let prep = activation::Relu.prepare::<C>([x.node]).compute_bound().stateful();
+    let prep = activation::Relu
+        .prepare::<C>([x.node])
+        .compute_bound()
+        .stateful();
     let y = activation::relu(x.primitive);
     tensor::<B, Tracked<C>, D>(match prep {
         OpsKind::Tracked(prep) => prep.finish(y.clone(), y),

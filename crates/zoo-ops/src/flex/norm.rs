@@ -1,10 +1,10 @@
 use super::{contiguous, from_vec, slice};
+use burn::tensor::TensorMetadata;
 use burn_autodiff::{
     checkpoint::base::Checkpointer,
     grads::Gradients,
     ops::{Backward, Ops},
 };
-use burn::tensor::TensorMetadata;
 use burn_flex::{Flex, FlexTensor};
 use rayon::prelude::*;
 
@@ -27,7 +27,10 @@ impl Saved {
     }
 
     fn column(&self, i: usize) -> FlexTensor {
-        from_vec(self.stats.iter().map(|s| s[i]).collect(), &[self.stats.len()])
+        from_vec(
+            self.stats.iter().map(|s| s[i]).collect(),
+            &[self.stats.len()],
+        )
     }
 }
 
@@ -78,12 +81,20 @@ pub(super) fn forward(
                     let var = planes().map(|p| sum2(p, p, square)).sum::<f64>() / count;
                     // The mean was rounded to f32 before it was subtracted: correct for that.
                     let var = (var - (mean - f64::from(shift)).powi(2)).max(0.0);
-                    [shift, var as f32, (1.0 / (var + f64::from(eps)).sqrt()) as f32]
+                    [
+                        shift,
+                        var as f32,
+                        (1.0 / (var + f64::from(eps)).sqrt()) as f32,
+                    ]
                 })
             })
             .collect()
     };
-    let scale: Vec<f32> = slice(&weight).iter().zip(&stats).map(|(w, s)| w * s[2]).collect();
+    let scale: Vec<f32> = slice(&weight)
+        .iter()
+        .zip(&stats)
+        .map(|(w, s)| w * s[2])
+        .collect();
     let shift: Vec<f32> = slice(&bias)
         .iter()
         .zip(&stats)

@@ -19,8 +19,12 @@ const COLOURS: [RGBColor; 2] = [RGBColor(37, 99, 235), RGBColor(234, 88, 12)];
 /// Curves over steps as an SVG element.
 pub(super) fn line_chart(title: &str, unit: &str, series: &[Series]) -> Result<String> {
     let mut svg = String::new();
-    draw(&mut svg, title, unit, series)
-        .map_err(|e| Error::usage("report", format!("the chart `{title}` cannot be drawn: {e}")))?;
+    draw(&mut svg, title, unit, series).map_err(|e| {
+        Error::usage(
+            "report",
+            format!("the chart `{title}` cannot be drawn: {e}"),
+        )
+    })?;
     Ok(svg)
 }
 
@@ -34,9 +38,17 @@ fn draw(
     let right = points().map(|p| p.0).fold(1.0, f64::max);
     let top = points().map(|p| p.1).fold(f64::MIN, f64::max);
     let bottom = points().map(|p| p.1).fold(f64::MAX, f64::min);
-    let (bottom, top) = if bottom <= top { (bottom, top) } else { (0.0, 1.0) };
+    let (bottom, top) = if bottom <= top {
+        (bottom, top)
+    } else {
+        (0.0, 1.0)
+    };
     let margin = ((top - bottom) * 0.05).max(top.abs() * 1e-3).max(1e-9);
-    let floor = if bottom >= 0.0 { (bottom - margin).max(0.0) } else { bottom - margin };
+    let floor = if bottom >= 0.0 {
+        (bottom - margin).max(0.0)
+    } else {
+        bottom - margin
+    };
 
     let area = SVGBackend::with_string(svg, (560, 300)).into_drawing_area();
     let font = ("sans-serif", 13);

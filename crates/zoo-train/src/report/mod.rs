@@ -79,7 +79,9 @@ struct Page<'a> {
 /// If an image cannot be read again or the file cannot be written.
 pub fn write_report(path: &Path, input: &ReportInput) -> Result<()> {
     let page = page(path, input)?;
-    let html = page.render().map_err(|e| Error::malformed(path, e.to_string()))?;
+    let html = page
+        .render()
+        .map_err(|e| Error::malformed(path, e.to_string()))?;
     write_atomically(path, html.as_bytes())
 }
 
@@ -121,10 +123,19 @@ fn page<'a>(path: &Path, input: &'a ReportInput) -> Result<Page<'a>> {
             ("test loss", format!("{:.4}", eval.loss)),
             ("training time", format!("{:.1} s", input.seconds)),
             ("images per second", format!("{:.0}", median(rates))),
-            ("waiting for input", format!("{:.1} %", 100.0 * median(waits))),
+            (
+                "waiting for input",
+                format!("{:.1} %", 100.0 * median(waits)),
+            ),
             ("parameters", group(input.num_parameters as u64)),
-            ("MFLOPs an image", format!("{:.1}", input.flops as f64 / 1e6)),
-            ("backend", format!("{}, {} threads", input.recipe.backend, input.recipe.threads)),
+            (
+                "MFLOPs an image",
+                format!("{:.1}", input.flops as f64 / 1e6),
+            ),
+            (
+                "backend",
+                format!("{}, {} threads", input.recipe.backend, input.recipe.threads),
+            ),
             ("best step", input.best_step.to_string()),
         ],
         loss: line_chart(
@@ -143,11 +154,18 @@ fn page<'a>(path: &Path, input: &'a ReportInput) -> Result<Page<'a>> {
                 Series::new("validation", of("valid", percent)),
             ],
         )?,
-        rate: line_chart("learning rate", "", &[Series::new("learning rate", train(|r| r.lr))])?,
+        rate: line_chart(
+            "learning rate",
+            "",
+            &[Series::new("learning rate", train(|r| r.lr))],
+        )?,
         throughput: line_chart(
             "images per second",
             "",
-            &[Series::new("images per second", train(|r| r.images_per_second))],
+            &[Series::new(
+                "images per second",
+                train(|r| r.images_per_second),
+            )],
         )?,
         classes: &data.class_names,
         confusion: confusion(eval, &data.class_names),
@@ -155,7 +173,8 @@ fn page<'a>(path: &Path, input: &'a ReportInput) -> Result<Page<'a>> {
         wrong: wrong.iter().map(picture).collect::<Result<_>>()?,
         some: some.iter().map(picture).collect::<Result<_>>()?,
         wrong_count,
-        recipe: serde_json::to_string_pretty(input.recipe).map_err(|e| Error::malformed(path, e.to_string()))?,
+        recipe: serde_json::to_string_pretty(input.recipe)
+            .map_err(|e| Error::malformed(path, e.to_string()))?,
         command: input.command,
         attribution: &data.attribution,
         version: env!("CARGO_PKG_VERSION"),
@@ -208,7 +227,8 @@ fn group(n: u64) -> String {
 
 /// The image as PNG in an address that holds its own data; large ones are made smaller.
 fn data_url(picture: &Image, path: &Path) -> Result<String> {
-    let fail = |e: image::ImageError| Error::malformed(path, format!("a picture cannot be drawn: {e}"));
+    let fail =
+        |e: image::ImageError| Error::malformed(path, format!("a picture cannot be drawn: {e}"));
     let mut png = Vec::new();
     let (width, height) = (picture.width as u32, picture.height as u32);
     let buffer = match picture.channels {
@@ -218,13 +238,21 @@ fn data_url(picture: &Image, path: &Path) -> Result<String> {
             .map(image::DynamicImage::from),
     };
     let Some(mut buffer) = buffer else {
-        return Err(Error::malformed(path, "a picture has fewer pixels than its size says"));
+        return Err(Error::malformed(
+            path,
+            "a picture has fewer pixels than its size says",
+        ));
     };
     if width.max(height) > 128 {
         buffer = buffer.thumbnail(128, 128);
     }
     image::codecs::png::PngEncoder::new(&mut png)
-        .write_image(buffer.as_bytes(), buffer.width(), buffer.height(), buffer.color().into())
+        .write_image(
+            buffer.as_bytes(),
+            buffer.width(),
+            buffer.height(),
+            buffer.color().into(),
+        )
         .map_err(fail)?;
     let text = base64::engine::general_purpose::STANDARD.encode(png);
     Ok(format!("data:image/png;base64,{text}"))
