@@ -7,13 +7,15 @@ use std::io::Write;
 
 #[test]
 fn unknown_names_suggest_the_nearest() {
+    let folder = temp();
+    let never = text(&folder.path().join("never"));
     fails(
         &["info", "resnt50"],
         2,
         &["unknown model `resnt50`", "resnet50"],
     );
     fails(
-        &["train", "--model", "resnet19", "--out", "/tmp/never-made"],
+        &["train", "--model", "resnet19", "--out", &never],
         2,
         &["unknown model `resnet19`", "resnet18"],
     );
@@ -32,7 +34,7 @@ fn unknown_names_suggest_the_nearest() {
         2,
         &["unknown backend `flux`", "flex"],
     );
-    assert!(!std::path::Path::new("/tmp/never-made").exists());
+    assert!(!folder.path().join("never").exists());
 }
 
 #[test]

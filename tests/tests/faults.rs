@@ -11,46 +11,29 @@ use std::path::Path;
 #[test]
 fn nan_stops_the_run_with_step_place_and_last_good_checkpoint() {
     let folder = temp();
-    for (i, (lr, place)) in [
-        // The weights overflow: the next forward pass has no numbers.
-        (
-            "1e300",
-            "stage `stem` is the first with a value that is not finite",
-        ),
-        // They become huge: norms keep the forward pass finite, the backward pass is not.
-        ("1e30", "gradients are not finite, such as that of `"),
-    ]
-    .into_iter()
-    .enumerate()
-    {
+    for (i, lr) in ["1e300", "1e30"].into_iter().enumerate() {
         let out = text(&folder.path().join(format!("run{i}")));
-        let args = short_run(
-            &out,
-            &[
-                "--lr",
-                lr,
-                "--warmup-epochs",
-                "0",
-                "--clip-norm",
-                "0",
-                "--ema-decay",
-                "0",
-                "--optimizer",
-                "sgd",
-                "--checkpoint-every",
-                "1",
-            ],
-        );
-        fails(
-            &args,
-            1,
-            &[
-                "training stopped at step",
-                place,
-                "last good checkpoint",
-                "--lr",
-            ],
-        );
+        let options = [
+            "--lr",
+            lr,
+            "--warmup-epochs",
+            "0",
+            "--clip-norm",
+            "0",
+            "--ema-decay",
+            "0",
+            "--optimizer",
+            "sgd",
+            "--checkpoint-every",
+            "1",
+        ];
+        let words = [
+            "training stopped at step 2",
+            "is the first with a value that is not finite",
+            "last good checkpoint",
+            "--lr",
+        ];
+        fails(&short_run(&out, &options), 1, &words);
     }
 }
 
@@ -148,7 +131,7 @@ fn download_from(address: &str, cache: &Path, words: &[&str]) {
         "--epochs",
         "1",
         "--out",
-        "/tmp/burn-zoo-never",
+        &text(&cache.join("never")),
     ];
     let mut command = zoo(&args);
     command

@@ -13,6 +13,10 @@ pub type Tensors = BTreeMap<String, TensorData>;
 /// Offsets, sizes and names are checked by the `safetensors` crate before anything is built, and
 /// no more memory is taken than twice the file's own size.
 pub fn read_safetensors(path: &Path) -> Result<Tensors> {
+    let metadata = std::fs::metadata(path).map_err(Error::io(path, "read"))?;
+    if !metadata.is_file() {
+        return Err(Error::malformed(path, "is no regular file"));
+    }
     let bytes = std::fs::read(path).map_err(Error::io(path, "read"))?;
     let file = SafeTensors::deserialize(&bytes)
         .map_err(|e| Error::malformed(path, format!("not a valid safetensors file: {e}")))?;
@@ -67,22 +71,20 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<()> {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
-    let mut file = tempfile::Builder::new()
-        .prefix(".part-")
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".part-");
+    #[cfg(unix)]
+    {
+        // Temporary files are private; what gets a name has the permissions that the umask gives.
+        use std::os::unix::fs::PermissionsExt;
+        builder.permissions(std::fs::Permissions::from_mode(0o666));
+    }
+    let mut file = builder
         .tempfile_in(folder)
         .map_err(Error::io(path, "write"))?;
     file.write_all(bytes)
         .and_then(|()| file.as_file().sync_all())
         .map_err(Error::io(path, "write"))?;
-    #[cfg(unix)]
-    {
-        // Temporary files are private; what is left under its name has the usual permissions.
-        use std::os::unix::fs::PermissionsExt;
-        let mode = std::fs::Permissions::from_mode(0o644);
-        file.as_file()
-            .set_permissions(mode)
-            .map_err(Error::io(path, "write"))?;
-    }
     file.persist(path)
         .map(drop)
         .map_err(|e| Error::io(path, "write")(e.error))

@@ -1,6 +1,6 @@
 //! Options and helpers that commands share.
 
-use burn::tensor::DType;
+use burn::tensor::{DType, backend::Backend};
 use burn_zoo::{BackendKind, DeviceSpec};
 use burn_zoo_core::{Error, Result};
 use comfy_table::{Table, presets::UTF8_FULL_CONDENSED};
@@ -30,8 +30,8 @@ impl BackendArgs {
     }
 }
 
-/// A dtype by name.
-pub fn dtype(name: &str) -> Result<DType> {
+/// A dtype by name that the backend computes in.
+pub fn dtype<B: Backend>(name: &str, device: &B::Device) -> Result<DType> {
     const NAMES: [(&str, DType); 4] = [
         ("f32", DType::F32),
         ("f64", DType::F64),
@@ -39,9 +39,16 @@ pub fn dtype(name: &str) -> Result<DType> {
         ("f16", DType::F16),
     ];
     let found = NAMES.iter().find(|n| n.0 == name);
-    found
-        .map(|n| n.1)
-        .ok_or_else(|| Error::unknown("dtype", name, NAMES.iter().map(|n| n.0)))
+    let Some((_, dtype)) = found else {
+        return Err(Error::unknown("dtype", name, NAMES.iter().map(|n| n.0)));
+    };
+    if !B::supports_dtype(device, *dtype) {
+        return Err(Error::Device {
+            backend: B::name(device),
+            message: format!("does not compute in {name}; choose another --dtype"),
+        });
+    }
+    Ok(*dtype)
 }
 
 /// Limits the threads that compute; must come before anything is computed.
@@ -84,7 +91,7 @@ pub fn bar(len: usize, what: &str) -> indicatif::ProgressBar {
 
 /// Prints a value as JSON.
 pub fn print_json(value: &serde_json::Value) {
-    println!("{value:#}");
+    burn_zoo_core::say!("{value:#}");
 }
 
 /// Digits in groups of three.

@@ -1,5 +1,6 @@
 use crate::common::{BackendArgs, bar, dtype, print_json, table};
 use crate::predict::load;
+use crate::train::open_options;
 use burn::tensor::backend::{AutodiffBackend, BackendTypes};
 use burn_zoo::{ModelCard, WithBackend, with_backend};
 use burn_zoo_core::{Error, Result};
@@ -54,7 +55,7 @@ impl WithBackend for Eval<'_> {
 
     fn run<B: AutodiffBackend>(self, device: <B as BackendTypes>::Device) -> Self::Output {
         let (args, data) = (self.args, self.dataset);
-        let dtype = dtype(&args.dtype)?;
+        let dtype = dtype::<B::InnerBackend>(&args.dtype, &device)?;
         let (model, card) = load::<B>(&args.model, args.weights.as_deref(), dtype, &device)?;
         let classes = card.class_names.len();
         if data.class_names.len() != classes {
@@ -114,11 +115,14 @@ pub fn run(args: &Args) -> Result<()> {
         }));
         return Ok(());
     }
-    println!(
+    burn_zoo_core::say!(
         "{} on {} ({} {} images)",
-        card.name, dataset.name, result.count, args.part
+        card.name,
+        dataset.name,
+        result.count,
+        args.part
     );
-    println!(
+    burn_zoo_core::say!(
         "accuracy {:.2} %   top-5 {:.2} %   loss {:.4}",
         100.0 * result.accuracy,
         100.0 * result.top5_accuracy,
@@ -130,30 +134,25 @@ pub fn run(args: &Args) -> Result<()> {
         let right = 100.0 * row[i] as f64 / total.max(1) as f64;
         table.add_row([name.clone(), total.to_string(), format!("{right:.1} %")]);
     }
-    println!("{table}");
+    burn_zoo_core::say!("{table}");
     Ok(())
 }
 
 /// The data set that was asked for, or the one the run was trained on.
 fn dataset(args: &Args) -> Result<Dataset> {
-    let recipe = RunDir::open(Path::new(&args.model)).map(|(_, recipe)| recipe);
-    let (name, mut options) = match (&args.dataset, recipe) {
-        (Some(name), _) => (name.clone(), OpenOptions::default()),
-        (None, Ok(recipe)) => {
-            let options = OpenOptions {
-                data_dir: recipe.data_dir.clone(),
-                valid_fraction: recipe.valid_fraction,
-                image_size: recipe.image_size,
-                ..OpenOptions::default()
-            };
-            (recipe.dataset, options)
-        }
-        (None, Err(_)) => {
-            return Err(Error::usage(
-                "--dataset",
-                "is needed, since the model is no run folder",
-            ));
-        }
+    let (name, mut options) = match &args.dataset {
+        Some(name) => (name.clone(), OpenOptions::default()),
+        None => match RunDir::open(Path::new(&args.model)) {
+            Ok((_, recipe)) => {
+                let options = open_options(&recipe);
+                (recipe.dataset, options)
+            }
+            Err(Error::NotFound { .. }) => {
+                let message = format!("is needed, since {} is no run folder", args.model);
+                return Err(Error::usage("--dataset", message));
+            }
+            Err(error) => return Err(error),
+        },
     };
     options.data_dir = args.data_dir.clone().or(options.data_dir);
     open(&name, &options)

@@ -35,7 +35,7 @@ impl WithBackend for Count<'_> {
 pub fn run(args: &Args) -> Result<()> {
     let entry = burn_zoo::find(&args.model)?;
     if !args.json {
-        eprintln!("counting one forward pass of {} …", args.model);
+        burn_zoo_core::note!("counting one forward pass of {} …", args.model);
     }
     let counts = with_backend(args.backend.spec()?, Count(&entry))??;
     let p = &entry.preset;
@@ -53,8 +53,8 @@ pub fn run(args: &Args) -> Result<()> {
         }));
         return Ok(());
     }
-    let row = |name: &str, value: String| println!("{name:<14} {value}");
-    println!("{} ({})", p.name, p.task);
+    let row = |name: &str, value: String| burn_zoo_core::say!("{name:<14} {value}");
+    burn_zoo_core::say!("{} ({})", p.name, p.task);
     row("paper", p.paper.into());
     row("equal to", p.upstream.into());
     row("crate", format!("burn-zoo-{}", p.family));

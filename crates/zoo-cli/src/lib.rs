@@ -62,7 +62,14 @@ fn finish_code(result: Result<i32>) -> i32 {
     match result {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("error: {error}");
+            // One line, whatever a file's name or a decoder's message holds.
+            let text = error.to_string();
+            let line: String = text
+                .trim()
+                .chars()
+                .map(|c| if c.is_control() { ' ' } else { c })
+                .collect();
+            burn_zoo_core::note!("error: {line}");
             error.exit_code()
         }
     }

@@ -46,16 +46,16 @@ pub fn run(args: &Args) -> Result<()> {
         ]
     });
     if args.markdown {
-        println!(
+        burn_zoo_core::say!(
             "| {} |\n|{}",
             header.join(" | "),
             "---|".repeat(header.len())
         );
-        rows.for_each(|row| println!("| {} |", row.join(" | ")));
+        rows.for_each(|row| burn_zoo_core::say!("| {} |", row.join(" | ")));
     } else {
         let mut table = table(&header);
         table.add_rows(rows);
-        println!("{table}");
+        burn_zoo_core::say!("{table}");
     }
     Ok(())
 }

@@ -51,7 +51,7 @@ impl WithBackend for Predict<'_> {
 
     fn run<B: AutodiffBackend>(self, device: <B as BackendTypes>::Device) -> Self::Output {
         let args = self.args;
-        let dtype = dtype(&args.dtype)?;
+        let dtype = dtype::<B::InnerBackend>(&args.dtype, &device)?;
         let (model, card) = load::<B>(&args.model, args.weights.as_deref(), dtype, &device)?;
         let transform = Transform::eval(card.preprocessing.clone());
         let [channels, height, width] = transform.shape();
@@ -69,7 +69,7 @@ impl WithBackend for Predict<'_> {
                 labels: vec![0; files.len()],
             };
             let pixel_values = to_tensor(&batch, dtype, &device);
-            predictions.extend(predict_batch(&|x| model.logits(x), pixel_values, args.top));
+            predictions.extend(predict_batch(&|x| model.logits(x), pixel_values, args.top)?);
             bar.inc(files.len() as u64);
         }
         bar.finish_and_clear();
@@ -170,7 +170,7 @@ pub fn run(args: &Args) -> Result<()> {
             ]);
         }
     }
-    println!("{table}");
+    burn_zoo_core::say!("{table}");
     Ok(())
 }
 

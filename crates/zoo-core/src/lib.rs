@@ -10,6 +10,7 @@ mod classifier;
 mod error;
 mod mode;
 mod names;
+mod output;
 mod preset;
 mod stages;
 

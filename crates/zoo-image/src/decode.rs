@@ -11,7 +11,7 @@ const MOST_MEMORY: u64 = 1 << 30;
 /// Decodes an image file to RGB, or to grey if `channels` is 1, the way PIL does: the file's
 /// orientation tag is applied, alpha is dropped, 16 bits become 8.
 ///
-/// The contents decide the format, not the file's name.
+/// The contents decide the format; the file's name only where they say nothing.
 ///
 /// # Errors
 /// If the file cannot be read, is no image of a known format, is damaged, or is larger than
@@ -39,6 +39,14 @@ pub fn decode(path: &Path, channels: usize) -> Result<Image> {
     image.apply_orientation(orientation);
     let (width, height) = (image.width() as usize, image.height() as usize);
     let pixels = match channels {
+        1 if image.color().has_color() => {
+            // PIL's weights (ITU-R 601), in its integer arithmetic.
+            let luma = |p: &image::Rgb<u8>| {
+                let [r, g, b] = p.0.map(u32::from);
+                ((19_595 * r + 38_470 * g + 7_471 * b + 0x8000) >> 16) as u8
+            };
+            image.into_rgb8().pixels().map(luma).collect()
+        }
         1 => image.into_luma8().into_raw(),
         _ => image.into_rgb8().into_raw(),
     };

@@ -3,6 +3,9 @@ use burn_zoo_core::{Error, Interpolation, Preprocessing, Result};
 use fast_image_resize::images::Image as Buffer;
 use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer};
 
+/// The most pixels an image may have after its resize.
+const MOST_PIXELS: usize = 1 << 24;
+
 /// Appends `[channels, crop, crop]` normalised values of `image` to `out`.
 ///
 /// The shorter side is resized to `resize` and the centre cut to `crop`, as torchvision's presets do
@@ -46,7 +49,15 @@ fn resize_shorter(image: &Image, p: &Preprocessing) -> Result<Image> {
     if short == p.resize || short == 0 {
         return Ok(image.clone());
     }
-    let long = (p.resize * long / short).max(1);
+    let long = p.resize.saturating_mul(long) / short;
+    if long.saturating_mul(p.resize) > MOST_PIXELS {
+        let message = format!(
+            "{}×{} is too long and thin to be resized to {} pixels across",
+            image.width, image.height, p.resize
+        );
+        return Err(Error::usage("image", message));
+    }
+    let long = long.max(1);
     let (width, height) = if image.width <= image.height {
         (p.resize, long)
     } else {

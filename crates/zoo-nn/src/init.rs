@@ -1,6 +1,6 @@
 use burn::module::{Param, ParamId};
 use burn::tensor::{DType, Tensor, TensorData, backend::Backend};
-use rand::{Rng, RngExt, SeedableRng};
+use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 /// Draws initial parameters: the same seed gives the same numbers on every backend.
@@ -54,14 +54,6 @@ impl<'a, B: Backend> Init<'a, B> {
     /// The same value everywhere.
     pub fn constant<const D: usize>(&self, shape: [usize; D], value: f32) -> Param<Tensor<B, D>> {
         self.param(vec![value; shape.iter().product()], shape)
-    }
-
-    /// A derived source, so that parts of a model do not shift each other's numbers.
-    pub fn fork(&mut self) -> Self {
-        Self {
-            device: self.device,
-            rng: ChaCha8Rng::seed_from_u64(self.rng.next_u64()),
-        }
     }
 
     pub(crate) fn tensor<const D: usize>(

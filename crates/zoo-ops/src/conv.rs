@@ -29,8 +29,8 @@ impl Conv2dOptions {
     /// Output height and width for an input and kernel of these sizes.
     pub fn output_size(&self, input: [usize; 2], kernel: [usize; 2]) -> [usize; 2] {
         std::array::from_fn(|i| {
-            let reach = self.dilation[i] * (kernel[i] - 1) + 1;
-            (input[i] + 2 * self.padding[i]).saturating_sub(reach) / self.stride[i] + 1
+            let reach = self.dilation[i] * kernel[i].saturating_sub(1) + 1;
+            (input[i] + 2 * self.padding[i]).saturating_sub(reach) / self.stride[i].max(1) + 1
         })
     }
 }

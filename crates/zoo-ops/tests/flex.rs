@@ -219,7 +219,7 @@ fn the_same_input_gives_the_same_bits() {
 }
 
 #[test]
-fn other_dtypes_and_empty_batches_take_the_generic_form() {
+fn other_dtypes_take_the_generic_form() {
     let options = Conv2dOptions::default();
     let run = |batch, dtype| {
         count(|| convolve::<Fast>([batch, 2, 4, 4], [3, 2, 1, 1], options, false, 1, dtype))
@@ -270,4 +270,61 @@ fn relu_equals_the_generic_form_and_keeps_nan() {
         y[0].is_nan() && y[1] == f32::INFINITY && y[2] == 0.0 && y[3] == 0.0,
         "{y:?}"
     );
+}
+
+#[test]
+fn channels_that_do_not_fit_are_refused_as_by_the_generic_form() {
+    let run = |channels: usize, groups: usize| {
+        std::panic::catch_unwind(|| {
+            let device = Default::default();
+            let x = Tensor::<Flex, 4>::ones([2, channels, 5, 5], &device);
+            let weight = Tensor::<Flex, 4>::ones([4, 3, 3, 3], &device);
+            let options = Conv2dOptions {
+                groups,
+                ..Default::default()
+            };
+            conv2d(x, weight, None, options).dims()
+        })
+    };
+    assert!(run(3, 1).is_ok());
+    for (channels, groups) in [(1, 1), (5, 1), (3, 2)] {
+        assert!(
+            run(channels, groups).is_err(),
+            "{channels} channels in {groups} groups"
+        );
+    }
+}
+
+#[test]
+fn batch_norm_in_evaluation_mode_has_the_generic_forms_gradients() {
+    fn all<B: AutodiffBackend>(dtype: DType) -> [Vec<f64>; 6] {
+        let shape = [3, 5, 7, 6];
+        let x = leaf::<B, 4>(shape, 1, dtype);
+        let [mean, var, weight, bias] = [2, 3, 4, 5].map(|seed| leaf::<B, 1>([5], seed, dtype));
+        let spread = var.clone() * var.clone() + 0.5;
+        let y = batch_norm_eval(
+            x.clone(),
+            mean.clone(),
+            spread,
+            weight.clone(),
+            bias.clone(),
+            1e-5,
+        );
+        let side = leaf::<B, 4>(shape, 6, dtype);
+        let grads = (y.clone() * side).sum().backward();
+        [
+            values(&y),
+            gradient(&x, &grads),
+            gradient(&mean, &grads),
+            gradient(&var, &grads),
+            gradient(&weight, &grads),
+            gradient(&bias, &grads),
+        ]
+    }
+    let (fast, counts) = count(|| all::<Fast>(DType::F32));
+    assert_eq!((counts.fast, counts.generic), (1, 0));
+    let truth = all::<Truth>(DType::F64);
+    for i in 0..6 {
+        close(&format!("value {i}"), &fast[i], &truth[i]).expect("equal");
+    }
 }

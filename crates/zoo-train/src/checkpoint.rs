@@ -48,8 +48,14 @@ impl Checkpoint {
         if target.is_dir() {
             return Ok(target);
         }
-        let part = tempfile::Builder::new()
-            .prefix(".part-")
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(".part-");
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            builder.permissions(std::fs::Permissions::from_mode(0o777));
+        }
+        let part = builder
             .tempdir_in(&folder)
             .map_err(Error::io(&folder, "write"))?;
         write_safetensors(&part.path().join("model.safetensors"), model)?;
@@ -60,12 +66,6 @@ impl Checkpoint {
         let json = serde_json::to_string_pretty(state)
             .map_err(|e| Error::malformed(&target, e.to_string()))?;
         write_atomically(&part.path().join("state.json"), json.as_bytes())?;
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt;
-            let mode = std::fs::Permissions::from_mode(0o755);
-            std::fs::set_permissions(part.path(), mode).map_err(Error::io(&target, "write"))?;
-        }
         std::fs::rename(part.path(), &target).map_err(Error::io(&target, "rename"))?;
         sync_folder(&folder);
         Ok(target)
@@ -128,19 +128,32 @@ fn name(step: usize) -> String {
     format!("step-{step:08}")
 }
 
+/// The step of a checkpoint's folder, if it is one.
+fn step_of(path: &Path) -> Option<usize> {
+    let found = path.file_name()?.to_str()?;
+    let step = found.strip_prefix("step-")?.parse().ok()?;
+    (found == name(step) && path.is_dir()).then_some(step)
+}
+
+/// Removes what a killed process left half-written; only the holder of the run's lock may.
+pub(crate) fn sweep(run: &RunDir) -> Result<()> {
+    let folder = run.checkpoints();
+    let entries = std::fs::read_dir(&folder).map_err(Error::io(&folder, "list the folder"))?;
+    for path in entries.filter_map(|e| Some(e.ok()?.path())) {
+        let part = path
+            .file_name()
+            .is_some_and(|n| n.to_string_lossy().starts_with(".part-"));
+        if part && path.is_dir() {
+            std::fs::remove_dir_all(&path).map_err(Error::io(&path, "remove"))?;
+        }
+    }
+    Ok(())
+}
+
 /// Steps of the checkpoints in `folder`, ascending.
 fn all(folder: &Path) -> Result<Vec<usize>> {
     let entries = std::fs::read_dir(folder).map_err(Error::io(folder, "list the folder"))?;
-    let mut steps: Vec<usize> = entries
-        .filter_map(|e| {
-            e.ok()?
-                .file_name()
-                .to_str()?
-                .strip_prefix("step-")?
-                .parse()
-                .ok()
-        })
-        .collect();
+    let mut steps: Vec<usize> = entries.filter_map(|e| step_of(&e.ok()?.path())).collect();
     steps.sort_unstable();
     Ok(steps)
 }

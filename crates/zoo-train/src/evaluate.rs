@@ -1,5 +1,5 @@
 use burn::tensor::{DType, Tensor, TensorData, activation::softmax, backend::Backend};
-use burn_zoo_core::Result;
+use burn_zoo_core::{Error, Result};
 use burn_zoo_images::{Batch, Loader};
 use serde::{Deserialize, Serialize};
 
@@ -38,23 +38,28 @@ pub fn to_tensor<B: Backend>(batch: &Batch, dtype: DType, device: &B::Device) ->
 }
 
 /// The `k` likeliest classes of each image.
+///
+/// # Errors
+/// If a probability is not finite.
 pub fn predict_batch<B: Backend>(
     logits: &Logits<B>,
     pixel_values: Tensor<B, 4>,
     k: usize,
-) -> Vec<Prediction> {
+) -> Result<Vec<Prediction>> {
     let probabilities = softmax(logits(pixel_values).cast(DType::F32), 1);
     let [_, classes] = probabilities.dims();
     let values: Vec<f32> = probabilities.into_data().iter::<f32>().collect();
-    values
-        .chunks_exact(classes)
-        .map(|row| {
-            let mut top: Vec<(usize, f32)> = row.iter().copied().enumerate().collect();
-            top.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-            top.truncate(k);
-            Prediction { top }
-        })
-        .collect()
+    if values.iter().any(|v| !v.is_finite()) {
+        let message = "gives scores that are not finite: its weights are damaged or it diverged";
+        return Err(Error::usage("the model", message));
+    }
+    let predictions = values.chunks_exact(classes).map(|row| {
+        let mut top: Vec<(usize, f32)> = row.iter().copied().enumerate().collect();
+        top.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        top.truncate(k);
+        Prediction { top }
+    });
+    Ok(predictions.collect())
 }
 
 /// Runs a model over every image of `loader`, calling `progress(done, all)` after each batch.
@@ -79,7 +84,8 @@ pub fn evaluate<B: Backend>(
     };
     for batch in loader.epoch(0, 0) {
         let batch = batch?;
-        let predictions = predict_batch(logits, to_tensor::<B>(&batch, dtype, device), num_classes);
+        let predictions =
+            predict_batch(logits, to_tensor::<B>(&batch, dtype, device), num_classes)?;
         for (prediction, label) in predictions.iter().zip(&batch.labels) {
             let label = *label as usize;
             let (first, probability) = prediction.top[0];

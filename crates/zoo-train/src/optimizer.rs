@@ -1,7 +1,7 @@
 use crate::gradients::FlatGradients;
 use crate::recipe::OptimizerSpec;
-use burn::module::{AutodiffModule, ModuleMapper, Param};
-use burn::tensor::{Tensor, backend::AutodiffBackend};
+use burn::module::{AutodiffModule, ModuleMapper, ModuleVisitor, Param};
+use burn::tensor::{DType, Tensor, backend::AutodiffBackend};
 use burn_zoo_checkpoint::{PathStack, Tensors};
 use burn_zoo_core::{Error, Result};
 use burn_zoo_ops::{AdamW, Sgd, adamw_step, sgd_step};
@@ -53,27 +53,54 @@ impl<B: AutodiffBackend> Optimizer<B> {
             .collect()
     }
 
-    /// Puts back what [`tensors`](Self::tensors) gave after `step` updates.
+    /// Puts back what [`tensors`](Self::tensors) gave after `step` updates of `model`.
     ///
     /// # Errors
-    /// If an entry has no known name.
-    pub fn restore(
+    /// If an entry is missing, misshapen or of no parameter of the model.
+    pub fn restore<M: AutodiffModule<B>>(
         &mut self,
-        tensors: Tensors,
+        mut tensors: Tensors,
         step: usize,
-        device: &B::Device,
+        model: &M,
         path: &Path,
     ) -> Result<()> {
-        for (name, data) in tensors {
-            if !NAMES.iter().any(|n| name.ends_with(n)) {
-                return Err(Error::malformed(
-                    path,
-                    format!("`{name}` is no optimizer state"),
-                ));
+        let wanted: &[&str] = match self.spec {
+            OptimizerSpec::AdamW { .. } => &NAMES[..2],
+            OptimizerSpec::Sgd { momentum: 0.0, .. } => &[],
+            OptimizerSpec::Sgd { .. } => &NAMES[2..],
+        };
+        let mut lengths = Lengths::default();
+        model.visit(&mut lengths);
+        let device = &model.devices()[0];
+        for (parameter, len) in lengths.found {
+            for name in wanted {
+                let key = format!("{parameter}.{name}");
+                let Some(data) = tensors.remove(&key) else {
+                    return Err(Error::MissingKey {
+                        path: path.to_path_buf(),
+                        key,
+                        shape: vec![len],
+                        nearest: Vec::new(),
+                    });
+                };
+                if data.shape.to_vec() != [len] || data.dtype != DType::F32 {
+                    return Err(Error::Shape {
+                        path: path.to_path_buf(),
+                        key: format!("{key} ({:?})", data.dtype),
+                        wanted: vec![len],
+                        found: data.shape.to_vec(),
+                    });
+                }
+                let state = Tensor::from_data(data, (device, DType::F32));
+                self.state.insert(key, state);
             }
-            let dtype = data.dtype;
-            self.state
-                .insert(name, Tensor::from_data(data, (device, dtype)));
+        }
+        if let Some(key) = tensors.into_keys().next() {
+            return Err(Error::UnexpectedKey {
+                path: path.to_path_buf(),
+                key,
+                nearest: Vec::new(),
+            });
         }
         self.step = step;
         Ok(())
@@ -155,5 +182,29 @@ impl<B: AutodiffBackend> ModuleMapper<B> for Mapper<'_, B> {
         let updated = self.optimizer.update(&path, flat, grad, self.lr, decays);
         let tensor = Tensor::from_inner(updated.reshape(shape)).set_require_grad(tracked);
         Param::from_mapped_value(id, tensor, mapper)
+    }
+}
+
+/// Number of elements of every trainable parameter by its path.
+#[derive(Default)]
+struct Lengths {
+    stack: PathStack,
+    found: Vec<(String, usize)>,
+}
+
+impl<B: AutodiffBackend> ModuleVisitor<B> for Lengths {
+    fn enter_module(&mut self, name: &str, _: &str) {
+        self.stack.enter(name);
+    }
+
+    fn exit_module(&mut self, _: &str, _: &str) {
+        self.stack.exit();
+    }
+
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<B, D>>) {
+        if param.is_require_grad() {
+            let len = param.shape().num_elements();
+            self.found.push((self.stack.path(), len));
+        }
     }
 }

@@ -9,6 +9,7 @@ use burn_train::renderer::tui::TuiMetricsRendererWrapper;
 use burn_train::renderer::{
     MetricState, MetricsRenderer, MetricsRendererTraining, ProgressType, TrainingProgress,
 };
+use burn_zoo_core::{Error, Result};
 use std::io::IsTerminal;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,7 +34,7 @@ pub fn interrupt_flag() -> Arc<AtomicBool> {
         if set.swap(true, Ordering::SeqCst) {
             std::process::exit(130);
         }
-        eprintln!("stopping after this step; press Ctrl-C again to stop at once");
+        burn_zoo_core::note!("stopping after this step; press Ctrl-C again to stop at once");
     });
     // A process that has a handler already keeps it; the run then ends as that handler says.
     drop(installed);
@@ -70,12 +71,16 @@ const METRICS: [(&str, bool); 4] = [
 ];
 
 impl Display {
-    pub fn new(kind: ProgressKind) -> Self {
-        let terminal = std::io::stdout().is_terminal();
-        if kind == ProgressKind::Lines || (kind == ProgressKind::Auto && !terminal) {
-            return Display::Lines {
+    pub fn new(kind: ProgressKind) -> Result<Self> {
+        // The dashboard draws on the output and reads keys from the input.
+        let terminal = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
+        if kind == ProgressKind::Dashboard && !terminal {
+            return Err(Error::usage("--progress", "the dashboard needs a terminal"));
+        }
+        if kind == ProgressKind::Lines || !terminal {
+            return Ok(Display::Lines {
                 last: Instant::now(),
-            };
+            });
         }
         let interrupter = Interrupter::new();
         let mut renderer = TuiMetricsRendererWrapper::new(interrupter.clone(), None);
@@ -90,11 +95,11 @@ impl Display {
                 }),
             });
         }
-        Display::Dashboard {
+        Ok(Display::Dashboard {
             renderer,
             interrupter,
             keys: KeySignals::default(),
-        }
+        })
     }
 
     /// Whether the person asked the dashboard to stop.
@@ -107,16 +112,22 @@ impl Display {
 
     pub fn train(&mut self, at: &Position, row: &Row) {
         match self {
-            Display::Dashboard { renderer, keys, .. } => {
+            Display::Dashboard {
+                renderer,
+                interrupter,
+                keys,
+            } => {
                 keys.keep();
-                states(row, 4).for_each(|state| renderer.update_train(state));
                 let (progress, indicators) = position(at);
-                renderer.render_train(progress, indicators);
+                guarded(interrupter, || {
+                    states(row, 4).for_each(|state| renderer.update_train(state));
+                    renderer.render_train(progress, indicators);
+                });
             }
             Display::Lines { last } => {
                 if last.elapsed() >= Duration::from_secs(2) {
                     *last = Instant::now();
-                    println!(
+                    burn_zoo_core::say!(
                         "epoch {:>3}/{} step {:>6}  loss {:.4}  accuracy {:5.1} %  lr {:.2e}  {:.0} images/s",
                         at.epoch,
                         at.epochs,
@@ -133,14 +144,20 @@ impl Display {
 
     pub fn valid(&mut self, at: &Position, row: &Row) {
         match self {
-            Display::Dashboard { renderer, .. } => {
-                states(row, 2).for_each(|state| renderer.update_valid(state));
+            Display::Dashboard {
+                renderer,
+                interrupter,
+                ..
+            } => {
                 let (progress, indicators) = position(at);
-                renderer.render_valid(progress, indicators);
+                guarded(interrupter, || {
+                    states(row, 2).for_each(|state| renderer.update_valid(state));
+                    renderer.render_valid(progress, indicators);
+                });
             }
             Display::Lines { last } => {
                 *last = Instant::now();
-                println!(
+                burn_zoo_core::say!(
                     "epoch {:>3}/{} done: validation loss {:.4}  accuracy {:5.2} %  ({:.0} s)",
                     at.epoch,
                     at.epochs,
@@ -158,6 +175,13 @@ impl Display {
             // The dashboard is closed whether or not it can say so.
             let _ = renderer.on_train_end(None);
         }
+    }
+}
+
+/// Runs `f`; the dashboard's "kill" is a panic, here it is a request to save and stop.
+fn guarded(interrupter: &Interrupter, f: impl FnOnce()) {
+    if std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)).is_err() {
+        interrupter.stop(Some("the dashboard ended"));
     }
 }
 

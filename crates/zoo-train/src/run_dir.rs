@@ -1,14 +1,19 @@
 use crate::recipe::Recipe;
 use burn_zoo_checkpoint::write_atomically;
 use burn_zoo_core::{Error, Result};
+use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 
 /// The folder of one run.
 ///
 /// `recipe.json`, `command.txt`, `metrics.csv`, `checkpoints/`, and when it is done `config.json`,
 /// `model.safetensors`, `evaluation.json` and `report.html`.
-#[derive(Clone, Debug)]
-pub struct RunDir(PathBuf);
+#[derive(Debug)]
+pub struct RunDir {
+    path: PathBuf,
+    /// Held while the run is trained.
+    lock: Option<File>,
+}
 
 impl RunDir {
     /// Makes a new folder and writes the recipe into it.
@@ -29,16 +34,40 @@ impl RunDir {
                 ),
             ));
         }
-        let run = Self(path.to_path_buf());
-        std::fs::create_dir_all(run.checkpoints()).map_err(Error::io(path, "create the folder"))?;
+        let mut run = Self {
+            path: path.to_path_buf(),
+            lock: None,
+        };
         let json = serde_json::to_string_pretty(recipe)
             .map_err(|e| Error::malformed(run.recipe_path(), e.to_string()))?;
+        std::fs::create_dir_all(run.checkpoints()).map_err(Error::io(path, "create the folder"))?;
+        run.lock()?;
         write_atomically(&run.recipe_path(), json.as_bytes())?;
-        write_atomically(
-            &run.0.join("command.txt"),
-            format!("{command}\n").as_bytes(),
-        )?;
+        write_atomically(&run.file("command.txt"), format!("{command}\n").as_bytes())?;
         Ok(run)
+    }
+
+    /// Keeps other processes from training the run until this value is gone.
+    ///
+    /// # Errors
+    /// If another process trains it.
+    pub fn lock(&mut self) -> Result<()> {
+        let path = self.file(".lock");
+        let file = File::create(&path).map_err(Error::io(&path, "write"))?;
+        match file.try_lock() {
+            Ok(()) => {
+                self.lock = Some(file);
+                Ok(())
+            }
+            Err(TryLockError::WouldBlock) => Err(Error::usage(
+                "--resume",
+                format!(
+                    "{} is being trained by another process",
+                    self.path.display()
+                ),
+            )),
+            Err(TryLockError::Error(source)) => Err(Error::io(&path, "lock")(source)),
+        }
     }
 
     /// Opens a run that was started before, with its recipe.
@@ -46,7 +75,10 @@ impl RunDir {
     /// # Errors
     /// If it is no run folder or its recipe is malformed.
     pub fn open(path: &Path) -> Result<(Self, Recipe)> {
-        let run = Self(path.to_path_buf());
+        let run = Self {
+            path: path.to_path_buf(),
+            lock: None,
+        };
         let file = run.recipe_path();
         if !file.is_file() {
             return Err(Error::NotFound {
@@ -62,25 +94,25 @@ impl RunDir {
 
     /// The folder.
     pub fn path(&self) -> &Path {
-        &self.0
+        &self.path
     }
 
     /// A file in it.
     pub fn file(&self, name: &str) -> PathBuf {
-        self.0.join(name)
+        self.path.join(name)
     }
 
     /// The command that started the run.
     pub fn command(&self) -> String {
-        let text = std::fs::read_to_string(self.0.join("command.txt")).unwrap_or_default();
+        let text = std::fs::read_to_string(self.file("command.txt")).unwrap_or_default();
         text.trim_end().to_string()
     }
 
     pub(crate) fn checkpoints(&self) -> PathBuf {
-        self.0.join("checkpoints")
+        self.file("checkpoints")
     }
 
     fn recipe_path(&self) -> PathBuf {
-        self.0.join("recipe.json")
+        self.file("recipe.json")
     }
 }

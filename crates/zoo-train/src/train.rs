@@ -1,4 +1,4 @@
-use crate::checkpoint::{Checkpoint, State};
+use crate::checkpoint::{Checkpoint, State, sweep};
 use crate::ema::Ema;
 use crate::evaluate::{evaluate, to_tensor};
 use crate::gradients::{clip_global_norm, collect_gradients, global_norm};
@@ -14,7 +14,7 @@ use burn::tensor::backend::{AutodiffBackend, Backend};
 use burn::tensor::{DType, ElementConversion, Int, Tensor, TensorData};
 use burn_zoo_checkpoint::{KeyMap, Tensors, collect, load_tensors};
 use burn_zoo_core::{CollectStages, Error, ImageClassifier, Mode, Result};
-use burn_zoo_images::{Batch, Dataset, Loader, LoaderOptions, Transform};
+use burn_zoo_images::{Augment, Batch, Dataset, Loader, LoaderOptions, Transform};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -75,7 +75,7 @@ where
     recipe.validate()?;
     let mut session = Session::start(model, &input)?;
     // A panic or error must leave the terminal usable: the display is closed before either leaves.
-    let mut display = Display::new(input.progress);
+    let mut display = Display::new(input.progress)?;
     let ended = session.run(&mut display);
     display.finish();
     let interrupted = ended?;
@@ -89,7 +89,8 @@ struct Session<'a, B: AutodiffBackend, M: AutodiffModule<B>> {
     ema: Option<Ema<B::InnerBackend>>,
     train: Loader,
     valid: Loader,
-    history: History,
+    /// Opened last, see `start`.
+    history: Option<History>,
     state: State,
     /// Seconds of earlier parts of the run.
     before: f64,
@@ -106,7 +107,7 @@ where
         let (recipe, data) = (input.recipe, input.dataset);
         let transform = Transform {
             preprocessing: data.preprocessing.clone(),
-            augment: Some(recipe.augment),
+            augment: (recipe.augment != Augment::default()).then_some(recipe.augment),
         };
         let loader = |seed| LoaderOptions {
             batch_size: recipe.batch_size,
@@ -124,11 +125,7 @@ where
             ema: (recipe.ema_decay > 0.0).then(|| Ema::new(recipe.ema_decay)),
             train,
             valid,
-            history: if input.resume {
-                History::resume(&csv, Checkpoint::last(input.run)?.state.step)?
-            } else {
-                History::create(&csv)?
-            },
+            history: None,
             state: State {
                 step: 0,
                 epoch: 0,
@@ -141,15 +138,31 @@ where
             before: 0.0,
             started: Instant::now(),
         };
-        if input.resume {
-            session.restore(Checkpoint::last(input.run)?)?;
-        }
+        session.history = Some(if input.resume {
+            // Nothing is changed before everything was found good.
+            let checkpoint = Checkpoint::last(input.run)?;
+            let step = checkpoint.state.step;
+            session.restore(checkpoint)?;
+            sweep(input.run)?;
+            History::resume(&csv, step)?
+        } else {
+            History::create(&csv)?
+        });
         Ok(session)
     }
 
     fn restore(&mut self, checkpoint: Checkpoint) -> Result<()> {
-        let device = self.input.device;
         let file = |name: &str| checkpoint.path.join(name);
+        let batches = self.train.batches();
+        let State {
+            step, epoch, batch, ..
+        } = checkpoint.state;
+        if batch >= batches || epoch * batches + batch != step {
+            let message = format!(
+                "step {step} is not batch {batch} of epoch {epoch} with {batches} batches each"
+            );
+            return Err(Error::malformed(file("state.json"), message));
+        }
         let weights = checkpoint.read("model.safetensors")?;
         self.model = load_tensors(
             self.model.clone(),
@@ -160,8 +173,7 @@ where
         )?;
         let state = checkpoint.read("optimizer.safetensors")?;
         let path = file("optimizer.safetensors");
-        self.optimizer
-            .restore(state, checkpoint.state.step, device, &path)?;
+        self.optimizer.restore(state, step, &self.model, &path)?;
         if let Some(ema) = &mut self.ema {
             let averages = checkpoint.read("ema.safetensors")?;
             let path = file("ema.safetensors");
@@ -175,9 +187,10 @@ where
             ema.restore(&averaged);
         }
         if checkpoint.state.threads != self.state.threads {
-            eprintln!(
+            burn_zoo_core::note!(
                 "warning: the run used {} threads and goes on with {}: sums are added in another order, so it will not be bit-equal",
-                checkpoint.state.threads, self.state.threads
+                checkpoint.state.threads,
+                self.state.threads
             );
         }
         let threads = self.state.threads;
@@ -225,7 +238,7 @@ where
                 row.input_wait = (waited / elapsed).min(1.0);
                 row.seconds = self.seconds();
                 display.train(&self.position(batches), &row);
-                self.history.push(row)?;
+                self.record(row)?;
                 (shown, waited, images) = (Instant::now(), 0.0, 0);
             }
             let stop = self.stopped(display);
@@ -238,6 +251,14 @@ where
         }
         self.end_epoch(display)?;
         Ok(!self.stopped(display) || self.state.epoch == recipe.epochs)
+    }
+
+    fn record(&mut self, row: Row) -> Result<()> {
+        self.history.as_mut().map_or(Ok(()), |h| h.push(row))
+    }
+
+    fn rows(&self) -> &[Row] {
+        self.history.as_ref().map_or(&[], |h| &h.rows)
     }
 
     fn stopped(&self, display: &Display) -> bool {
@@ -271,7 +292,7 @@ where
                 seconds: self.seconds(),
             };
             display.valid(&at, &row);
-            self.history.push(row)?;
+            self.record(row)?;
             self.state.top_accuracy = self.state.top_accuracy.max(found.accuracy);
             let margin = standard_error(self.state.top_accuracy, found.count);
             if found.accuracy >= self.state.top_accuracy - margin {
@@ -279,7 +300,7 @@ where
             }
         }
         let events = self.input.run.file("events.out.tfevents.0");
-        write_events(&events, &self.history.rows)?;
+        write_events(&events, self.rows())?;
         self.state.epoch += 1;
         self.state.batch = 0;
         self.save()?;
@@ -450,7 +471,7 @@ where
             best_accuracy: self.state.best.map(|(accuracy, _)| accuracy),
             seconds: self.seconds(),
             interrupted,
-            rows: self.history.rows,
+            rows: self.history.map(|h| h.rows).unwrap_or_default(),
         })
     }
 }

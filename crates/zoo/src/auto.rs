@@ -88,6 +88,25 @@ impl AutoConfig {
         }
     }
 
+    /// Channels of its input.
+    pub fn num_channels(&self) -> usize {
+        match self {
+            #[cfg(feature = "resnet")]
+            AutoConfig::ResNet(config) => config.num_channels,
+        }
+    }
+
+    /// Checks that the sizes make a model.
+    ///
+    /// # Errors
+    /// Names the field that cannot be used.
+    pub fn validate(&self) -> Result<()> {
+        match self {
+            #[cfg(feature = "resnet")]
+            AutoConfig::ResNet(config) => config.validate(),
+        }
+    }
+
     /// Runs `f` with a model of this configuration whose weights are drawn from `seed`.
     ///
     /// # Errors

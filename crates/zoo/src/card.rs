@@ -32,29 +32,44 @@ impl ModelCard {
         let text = std::fs::read_to_string(&path).map_err(Error::io(&path, "read"))?;
         let card: Self =
             serde_json::from_str(&text).map_err(|e| Error::malformed(&path, e.to_string()))?;
-        let p = &card.preprocessing;
-        let sizes = [p.num_channels, p.mean.len(), p.std.len()];
-        if sizes != [p.num_channels; 3]
-            || p.num_channels == 0
-            || p.crop == 0
-            || p.resize == 0
-            || p.crop > 8192
-            || p.resize > 8192
-        {
-            return Err(Error::malformed(
-                &path,
-                "preprocessing: sizes, mean and std do not fit together",
+        card.check()
+            .map_err(|message| Error::malformed(&path, message))?;
+        Ok(card)
+    }
+
+    /// Says what does not fit together.
+    fn check(&self) -> std::result::Result<(), String> {
+        self.model.validate().map_err(|e| format!("model: {e}"))?;
+        let p = &self.preprocessing;
+        if p.num_channels != self.model.num_channels() {
+            return Err(format!(
+                "preprocessing gives {} channels, the model takes {}",
+                p.num_channels,
+                self.model.num_channels()
             ));
         }
-        if card.class_names.len() != card.model.num_classes() {
-            let message = format!(
-                "{} class names for {} classes",
-                card.class_names.len(),
-                card.model.num_classes()
-            );
-            return Err(Error::malformed(&path, message));
+        let fine =
+            |v: &[f32], f: fn(f32) -> bool| v.len() == p.num_channels && v.iter().all(|v| f(*v));
+        if !fine(&p.mean, f32::is_finite) || !fine(&p.std, |v| v.is_normal() && v > 0.0) {
+            return Err("preprocessing wants one finite mean and one std above 0 a channel".into());
         }
-        Ok(card)
+        if !matches!(p.num_channels, 1 | 3) {
+            return Err(format!(
+                "images have 1 or 3 channels, not {}",
+                p.num_channels
+            ));
+        }
+        if [p.crop, p.resize]
+            .iter()
+            .any(|size| !(1..=2048).contains(size))
+        {
+            return Err("preprocessing wants crop and resize of 1 to 2048 pixels".into());
+        }
+        let (names, classes) = (self.class_names.len(), self.model.num_classes());
+        if names != classes {
+            return Err(format!("{names} class names for {classes} classes"));
+        }
+        Ok(())
     }
 
     /// Writes `config.json` into `folder`.

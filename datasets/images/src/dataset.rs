@@ -137,7 +137,7 @@ fn digits(options: &OpenOptions) -> Result<Dataset> {
 struct IdxSet {
     name: &'static str,
     classes: [&'static str; 10],
-    system: &'static str,
+    system: Option<&'static str>,
     url: &'static str,
     hashes: [&'static str; 4],
     mean: f32,
@@ -156,7 +156,7 @@ const IDX_FILES: [&str; 4] = [
 const MNIST: IdxSet = IdxSet {
     name: "mnist",
     classes: TEN,
-    system: "/usr/share/datasets/mnist",
+    system: None,
     url: "https://storage.googleapis.com/cvdf-datasets/mnist/",
     hashes: [
         "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
@@ -188,7 +188,7 @@ const FASHION: IdxSet = IdxSet {
         "Bag",
         "Ankle boot",
     ],
-    system: "/usr/share/datasets/fashion-mnist",
+    system: Some("/usr/share/datasets/fashion-mnist"),
     url: "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
     hashes: [
         "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84",
@@ -211,7 +211,7 @@ fn idx_set(set: &IdxSet, options: &OpenOptions) -> Result<Dataset> {
         dataset: set.name,
         files: &IDX_FILES,
         alternative: ".gz",
-        system: Some(set.system),
+        system: set.system,
         urls: &IDX_FILES.map(|file| format!("{}{file}.gz", set.url)),
         hashes: &set.hashes,
     };
@@ -321,7 +321,7 @@ fn image_folder(options: &OpenOptions) -> Result<Dataset> {
     let class_names = ImageFolder::classes(&train_root)?;
     let folder = |part: &Path| ImageFolder::open(part, &class_names, 3).map(Arc::new);
     let all: Arc<dyn ImageSource> = folder(&train_root)?;
-    let part = |names: [&str; 2]| -> Result<Option<Arc<dyn ImageSource>>> {
+    let part = |names: &[&str]| -> Result<Option<Arc<dyn ImageSource>>> {
         let found = names
             .iter()
             .map(|n| root.join(n))
@@ -336,11 +336,11 @@ fn image_folder(options: &OpenOptions) -> Result<Dataset> {
         let (rest, held): (Subset, Subset) = stratified_split(source, share);
         (Arc::new(rest), Arc::new(held))
     };
-    let (rest, test) = match part(["test", "test"])? {
+    let (rest, test) = match part(&["test"])? {
         Some(test) => (all, test),
         None => hold_out(all, 0.2),
     };
-    let (train, valid) = match part(["val", "valid"])? {
+    let (train, valid) = match part(&["val", "valid"])? {
         Some(valid) => (rest, valid),
         None => hold_out(rest, options.valid_fraction),
     };

@@ -16,7 +16,7 @@ pub(crate) fn fetch(wanted: &Wanted, folder: &Path) -> Result<()> {
         let name = url.rsplit('/').next().unwrap_or(url);
         let target = folder.join(name);
         if !target.is_file() {
-            download(&mirrored(url), hash, &target)?;
+            download(&mirrored(url, wanted.dataset), hash, &target)?;
         }
         if name.ends_with(".tar.gz") {
             unpack(&target, wanted.files, folder)?;
@@ -25,19 +25,19 @@ pub(crate) fn fetch(wanted: &Wanted, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// `BURN_ZOO_MIRROR` replaces everything of an address before the file's name.
-fn mirrored(url: &str) -> String {
+/// With `BURN_ZOO_MIRROR`, `MIRROR/DATASET/FILE` instead of the address.
+fn mirrored(url: &str, dataset: &str) -> String {
     match std::env::var("BURN_ZOO_MIRROR") {
         Ok(base) if !base.is_empty() => {
             let name = url.rsplit('/').next().unwrap_or(url);
-            format!("{}/{name}", base.trim_end_matches('/'))
+            format!("{}/{dataset}/{name}", base.trim_end_matches('/'))
         }
         _ => url.to_string(),
     }
 }
 
 fn download(url: &str, sha256: &str, target: &Path) -> Result<()> {
-    eprintln!("downloading {url}");
+    burn_zoo_core::note!("downloading {url}");
     let fail = |message: String| Error::NotFound {
         path: target.to_path_buf(),
         hint: format!(
@@ -47,7 +47,7 @@ fn download(url: &str, sha256: &str, target: &Path) -> Result<()> {
     let agent: ureq::Agent = ureq::Agent::config_builder()
         .timeout_connect(Some(Duration::from_secs(20)))
         .timeout_recv_response(Some(Duration::from_secs(30)))
-        .timeout_global(Some(Duration::from_secs(3600)))
+        .timeout_recv_body(Some(Duration::from_secs(900)))
         .build()
         .into();
     let mut response = agent.get(url).call().map_err(|e| fail(e.to_string()))?;

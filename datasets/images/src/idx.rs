@@ -5,7 +5,7 @@ use std::io::{BufReader, Read};
 use std::path::Path;
 
 /// The most bytes one idx file may claim to hold.
-const MOST_BYTES: u64 = 4 << 30;
+const MOST_BYTES: u64 = 1 << 29;
 /// Deflate cannot compress better than this.
 const GZIP_BEST_RATIO: u64 = 1032;
 

@@ -46,6 +46,9 @@ impl InMemory {
         path: &Path,
     ) -> Result<Self> {
         let each: usize = size.iter().product();
+        if labels.is_empty() {
+            return Err(Error::malformed(path, "holds no images"));
+        }
         if each == 0 || pixels.len() != each * labels.len() {
             let images = pixels.len() / each.max(1);
             let message = format!("{images} images but {} labels", labels.len());

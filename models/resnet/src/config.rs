@@ -109,6 +109,31 @@ impl ResNetConfig {
         self.width << i
     }
 
+    /// Weights of the convolutions and the head; the norms add little.
+    fn parameters(&self) -> u128 {
+        let wide = |n: usize| n as u128;
+        let kernel = match self.stem {
+            Stem::ImageNet => 49,
+            Stem::Cifar => 9,
+        };
+        let mut total = kernel * wide(self.num_channels) * wide(self.width);
+        let mut input = wide(self.width);
+        for (i, blocks) in self.layers.iter().enumerate() {
+            let width = wide(self.stage_width(i));
+            let output = width * wide(self.block.expansion());
+            let block = |input: u128| match self.block {
+                BlockType::Basic => 9 * input * width + 9 * width * width,
+                BlockType::Bottleneck => {
+                    let inner = width * wide(self.width_per_group) / 64 * wide(self.groups);
+                    input * inner + 9 * inner * inner / wide(self.groups) + inner * output
+                }
+            };
+            total += block(input) + input * output + (wide(*blocks) - 1) * block(output);
+            input = output;
+        }
+        total + input * wide(self.num_classes)
+    }
+
     /// Checks that the sizes make a network.
     ///
     /// # Errors
@@ -141,6 +166,14 @@ impl ResNetConfig {
             if value == 0 || value > most {
                 return fail(field, format!("wants 1 to {most}, got {value}"));
             }
+        }
+        let most = 1u128 << 31;
+        if self.parameters() > most {
+            let message = format!(
+                "the network would have {} parameters, at most {most} are made",
+                self.parameters()
+            );
+            return fail("layers", message);
         }
         match self.block {
             BlockType::Basic if self.groups != 1 || self.width_per_group != 64 => fail(

@@ -1,5 +1,5 @@
 use crate::common::BackendArgs;
-use burn_zoo::{AutoConfig, find};
+use burn_zoo::{AutoConfig, BackendKind, find};
 use burn_zoo_core::{Error, Result};
 use burn_zoo_images::{Augment, Dataset, Loader, LoaderOptions, Transform};
 use burn_zoo_train::{OptimizerSpec, ProgressKind, Recipe, Schedule};
@@ -221,6 +221,27 @@ impl Args {
         Ok(json)
     }
 
+    /// Takes over the options that may change when a run is resumed.
+    pub fn adjust(&self, recipe: &mut Recipe) -> Result<()> {
+        if let Some(data_dir) = &self.data_dir {
+            recipe.data_dir = Some(data_dir.clone());
+        }
+        if let Some(backend) = &self.backend.backend {
+            let name = backend.parse::<BackendKind>()?.name();
+            if name != recipe.backend {
+                burn_zoo_core::note!(
+                    "warning: the run was started on {} and goes on with {name}: it will not be bit-equal",
+                    recipe.backend
+                );
+                recipe.backend = name.into();
+            }
+        }
+        recipe.workers = self.workers.unwrap_or(recipe.workers);
+        recipe.checkpoint_every = self.checkpoint_every.unwrap_or(recipe.checkpoint_every);
+        recipe.keep_checkpoints = self.keep_checkpoints.unwrap_or(recipe.keep_checkpoints);
+        Ok(())
+    }
+
     /// Checks that no option asks for another run than the one that is resumed.
     pub fn agree_with(&self, recipe: &Recipe) -> Result<()> {
         let differ = |option: &str, started: String| {
@@ -259,7 +280,6 @@ impl Args {
             ),
             ("--clip-norm", self.clip_norm, recipe.clip_norm),
             ("--ema-decay", self.ema_decay, recipe.ema_decay),
-            ("--seed", self.seed.map(|v| v as f64), recipe.seed as f64),
             (
                 "--image-size",
                 self.image_size.map(|v| v as f64),
@@ -275,6 +295,9 @@ impl Args {
             if given.is_some_and(|given| given != started) {
                 return differ(option, started.to_string());
             }
+        }
+        if self.seed.is_some_and(|seed| seed != recipe.seed) {
+            return differ("--seed", recipe.seed.to_string());
         }
         let others = [
             ("--optimizer", self.optimizer.is_some()),

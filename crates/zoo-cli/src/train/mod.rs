@@ -8,7 +8,7 @@ use crate::common::{group, print_json, set_threads};
 use burn::module::{AutodiffModule, Module, ModuleVisitor, Param};
 use burn::tensor::backend::{AutodiffBackend, BackendTypes};
 use burn::tensor::{DType, Tensor};
-use burn_zoo::{AutoConfig, ModelCard, WithBackend, WithModel, with_backend};
+use burn_zoo::{AutoConfig, DeviceSpec, ModelCard, WithBackend, WithModel, with_backend};
 use burn_zoo_checkpoint::{KeyMap, save, write_atomically};
 use burn_zoo_core::{Error, ImageClassifier, Mode, Result};
 use burn_zoo_images::{Dataset, Loader, LoaderOptions, OpenOptions, Transform, open};
@@ -47,15 +47,15 @@ pub fn run(args: Args) -> Result<i32> {
 
 /// Trains; `program` is how the user calls it. Gives the exit code.
 fn run_as(args: Args, program: &str) -> Result<i32> {
-    let threads = set_threads(args.threads)?;
     let (place, recipe, dataset) = match &args.resume {
         Some(folder) => {
-            let (run, mut recipe) = RunDir::open(folder)?;
+            let (mut run, mut recipe) = RunDir::open(folder)?;
             args.agree_with(&recipe)?;
-            recipe.data_dir = args.data_dir.clone().or(recipe.data_dir);
-            let dataset = open(&recipe.dataset, &open_options(&recipe))?;
-            recipe.threads = threads;
+            args.adjust(&mut recipe)?;
+            recipe.threads = set_threads(args.threads.or(Some(recipe.threads)))?;
             recipe.validate()?;
+            let dataset = open(&recipe.dataset, &open_options(&recipe))?;
+            run.lock()?;
             (Place::Resumed(run), recipe, dataset)
         }
         None => {
@@ -66,9 +66,12 @@ fn run_as(args: Args, program: &str) -> Result<i32> {
                 ..OpenOptions::default()
             };
             let dataset = open(&args.dataset_name(), &options)?;
-            let recipe = args.recipe(&dataset, threads)?;
+            let recipe = args.recipe(&dataset, set_threads(args.threads)?)?;
             let out = args.out.clone().unwrap_or_else(|| next_free(&recipe));
-            let given: Vec<String> = std::env::args().skip(1).collect();
+            let given: Vec<String> = std::env::args_os()
+                .skip(1)
+                .map(|arg| quoted(&arg.to_string_lossy()))
+                .collect();
             let given = given.strip_prefix(&["train".to_string()]).unwrap_or(&given);
             let command = format!("{program} {}", given.join(" "));
             (
@@ -82,7 +85,7 @@ fn run_as(args: Args, program: &str) -> Result<i32> {
         }
     };
     let config: AutoConfig = serde_json::from_value(recipe.model_config.clone())
-        .map_err(|e| Error::usage("recipe.json", format!("model_config: {e}")))?;
+        .map_err(|e| Error::malformed("recipe.json", format!("model_config: {e}")))?;
     let job = Job {
         place,
         recipe: &recipe,
@@ -91,13 +94,17 @@ fn run_as(args: Args, program: &str) -> Result<i32> {
         interrupt: interrupt_flag(),
         progress: args.progress_kind()?,
     };
-    match with_backend(args.backend.spec()?, job)?? {
+    let spec = DeviceSpec {
+        backend: recipe.backend.parse()?,
+        index: args.backend.device,
+    };
+    match with_backend(spec, job)?? {
         (run, Some(done)) => {
             finish(&args, &run, &dataset, &recipe, &done, program)?;
             Ok(0)
         }
         (run, None) => {
-            println!(
+            burn_zoo_core::say!(
                 "stopped and saved; continue with\n  {program} --resume {}",
                 run.path().display()
             );
@@ -106,7 +113,17 @@ fn run_as(args: Args, program: &str) -> Result<i32> {
     }
 }
 
-fn open_options(recipe: &Recipe) -> OpenOptions {
+/// An argument as a shell reads it.
+fn quoted(arg: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./,:+".contains(c);
+    if !arg.is_empty() && arg.chars().all(plain) {
+        return arg.to_string();
+    }
+    format!("'{}'", arg.replace('\'', "'\\''"))
+}
+
+/// Where a run's data is and how it was split.
+pub(crate) fn open_options(recipe: &Recipe) -> OpenOptions {
     OpenOptions {
         data_dir: recipe.data_dir.clone(),
         valid_fraction: recipe.valid_fraction,
@@ -182,7 +199,7 @@ impl<B: AutodiffBackend> WithModel<B> for OnDevice<'_, <B as BackendTypes>::Devi
             Place::Resumed(run) => (run, true),
         };
         let num_parameters = trainable(&model);
-        println!(
+        burn_zoo_core::say!(
             "{} ({} parameters) on {}: {} training, {} validation, {} test images; {} with {} threads; run folder {}",
             recipe.model,
             group(num_parameters as u64),
@@ -327,13 +344,9 @@ fn finish(
     let caption = |i: usize| {
         let (guess, probability) = eval.predictions[i];
         let label = dataset.test.label(i);
-        let mark = if guess == label {
-            "✓".into()
-        } else {
-            format!("✗ is {}", dataset.class_names[label])
-        };
+        let mark = if guess == label { "✓" } else { "✗" };
         format!(
-            "{} {:.0} % {mark}",
+            "{mark} {} {:.0} %",
             dataset.class_names[guess],
             100.0 * probability
         )
@@ -343,26 +356,28 @@ fn finish(
             .iter()
             .map(|i| Ok((dataset.test.image(*i)?, caption(*i))))
             .collect::<Result<Vec<_>>>()?;
-        println!("\nSome test images and what the model says:\n");
-        print!("{}", draw_images(&images, 76));
+        burn_zoo_core::say!("\nSome test images and what the model says:\n");
+        burn_zoo_core::say!("{}", draw_images(&images, 76).trim_end());
     } else {
         let captions: Vec<String> = shown.iter().map(|i| caption(*i)).collect();
-        println!("some test images: {}", captions.join(" | "));
+        burn_zoo_core::say!("some test images: {}", captions.join(" | "));
     }
-    println!(
+    burn_zoo_core::say!(
         "test accuracy {:.2} % on {} images after {} steps in {:.1} s\n",
         100.0 * eval.accuracy,
         eval.count,
         done.step,
         done.seconds
     );
-    println!("everything is in {folder}/");
-    println!("  report.html        curves, confusion matrix and pictures: open it in a browser");
-    println!("  model.safetensors  the weights in upstream's names, with config.json");
-    println!("  metrics.csv        every measurement");
-    println!("  checkpoints/       to continue from\n");
-    println!("next:");
-    println!("  {program} --dataset fashion-mnist");
-    println!("  cargo run --release -p burn-zoo-cli -- predict {folder} YOUR_IMAGE.png");
+    burn_zoo_core::say!("everything is in {folder}/");
+    burn_zoo_core::say!(
+        "  report.html        curves, confusion matrix and pictures: open it in a browser"
+    );
+    burn_zoo_core::say!("  model.safetensors  the weights in upstream's names, with config.json");
+    burn_zoo_core::say!("  metrics.csv        every measurement");
+    burn_zoo_core::say!("  checkpoints/       to continue from\n");
+    burn_zoo_core::say!("next:");
+    burn_zoo_core::say!("  {program} --dataset fashion-mnist");
+    burn_zoo_core::say!("  cargo run --release -p burn-zoo-cli -- predict {folder} YOUR_IMAGE.png");
     Ok(())
 }

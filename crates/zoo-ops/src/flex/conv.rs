@@ -56,16 +56,25 @@ impl Geometry {
         }
     }
 
-    /// Whether any size is zero or the kernel does not fit.
-    pub fn is_empty(&self) -> bool {
-        let fits = |i: usize| {
-            self.options.dilation[i] * (self.kernel[i] - 1)
-                < self.input[i] + 2 * self.options.padding[i]
+    /// Whether a weight with `in_group` input channels fits the input, and no size is zero.
+    pub fn fits(&self, in_group: usize) -> bool {
+        let Conv2dOptions {
+            stride,
+            padding,
+            dilation,
+            groups,
+        } = self.options;
+        let reaches = |i: usize| {
+            self.kernel[i] > 0
+                && stride[i] > 0
+                && dilation[i] * (self.kernel[i] - 1) < self.input[i] + 2 * padding[i]
         };
-        self.batch * self.in_channels * self.out_channels * self.input[0] * self.input[1] == 0
-            || self.kernel.contains(&0)
-            || !fits(0)
-            || !fits(1)
+        groups > 0
+            && self.in_channels == in_group * groups
+            && self.out_channels % groups == 0
+            && self.batch * self.in_channels * self.out_channels * self.plane() > 0
+            && reaches(0)
+            && reaches(1)
     }
 
     fn in_group(&self) -> usize {

@@ -91,7 +91,7 @@ pub(crate) fn conv2d<B: Backend>(
         return Err((x, weight));
     };
     let geometry = conv::Geometry::new(x.dims(), weight.dims(), options);
-    if !is_f32(&x) || !is_f32(&weight) || geometry.is_empty() {
+    if !is_f32(&x) || !is_f32(&weight) || !geometry.fits(weight.dims()[1]) {
         return Err((x, weight));
     }
     counter::took_fast_path();
@@ -120,6 +120,12 @@ fn conv2d_tracked<B: Backend, C: CheckpointStrategy>(
     })
 }
 
+/// Whether `x` has elements and each vector has one value a channel.
+fn per_channel<B: Backend>(x: &Tensor<B, 4>, vectors: [&Tensor<B, 1>; 2]) -> bool {
+    let dims = x.dims();
+    !dims.contains(&0) && vectors.iter().all(|v| v.dims() == [dims[1]])
+}
+
 /// `batch_norm_train`; `x` comes back when there is no fast path for it.
 #[allow(clippy::type_complexity)]
 pub(crate) fn batch_norm_train<B: Backend>(
@@ -131,7 +137,7 @@ pub(crate) fn batch_norm_train<B: Backend>(
     let Some(kind) = kind::<B>() else {
         return Err(x);
     };
-    if !is_f32(&x) || !is_f32(weight) || !is_f32(bias) || x.dims().contains(&0) {
+    if !is_f32(&x) || !is_f32(weight) || !is_f32(bias) || !per_channel(&x, [weight, bias]) {
         return Err(x);
     }
     counter::took_fast_path();
@@ -172,22 +178,47 @@ fn batch_norm_tracked<B: Backend, C: CheckpointStrategy>(
     (tensor(y), tensor(mean), tensor(var))
 }
 
-/// `x · scale[c] + shift[c]` without autodiff; `x` comes back when there is no fast path for it.
+/// `x · scale[c] + shift[c]`; `x` comes back when there is no fast path for it.
 pub(crate) fn scale_shift<B: Backend>(
     x: Tensor<B, 4>,
     scale: &Tensor<B, 1>,
     shift: &Tensor<B, 1>,
 ) -> Result<Tensor<B, 4>, Tensor<B, 4>> {
-    let plain = matches!(kind::<B>(), Some(Kind::Plain));
-    if !plain || !is_f32(&x) || !is_f32(scale) || !is_f32(shift) || x.dims().contains(&0) {
+    let Some(kind) = kind::<B>() else {
+        return Err(x);
+    };
+    if !is_f32(&x) || !is_f32(scale) || !is_f32(shift) || !per_channel(&x, [scale, shift]) {
         return Err(x);
     }
     counter::took_fast_path();
-    Ok(tensor(norm::scale_shift(
-        primitive(x),
-        primitive(scale.clone()),
-        primitive(shift.clone()),
-    )))
+    let (scale, shift) = (scale.clone(), shift.clone());
+    Ok(match kind {
+        Kind::Plain => {
+            let (y, ..) = norm::scale_shift(primitive(x), primitive(scale), primitive(shift));
+            tensor(y)
+        }
+        Kind::Tracked => scale_shift_tracked::<B, NoCheckpointing>(x, scale, shift),
+        Kind::TrackedBalanced => scale_shift_tracked::<B, BalancedCheckpointing>(x, scale, shift),
+    })
+}
+
+fn scale_shift_tracked<B: Backend, C: CheckpointStrategy>(
+    x: Tensor<B, 4>,
+    scale: Tensor<B, 1>,
+    shift: Tensor<B, 1>,
+) -> Tensor<B, 4> {
+    let x: Tracked<C> = primitive(x);
+    let scale: Tracked<C> = primitive(scale);
+    let shift: Tracked<C> = primitive(shift);
+    let prep = norm::ScaleShift
+        .prepare::<C>([x.node, scale.node, shift.node])
+        .compute_bound()
+        .stateful();
+    let (y, x, scale) = norm::scale_shift(x.primitive, scale.primitive, shift.primitive);
+    tensor::<B, Tracked<C>, 4>(match prep {
+        OpsKind::Tracked(prep) => prep.finish((x, scale), y),
+        OpsKind::UnTracked(prep) => prep.finish(y),
+    })
 }
 
 /// `relu`; `x` comes back when there is no fast path for it.

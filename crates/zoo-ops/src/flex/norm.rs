@@ -105,10 +105,14 @@ pub(super) fn forward(
     (y, Saved { x, weight, stats })
 }
 
-/// `x · scale[c] + shift[c]`.
-pub(super) fn scale_shift(x: FlexTensor, scale: FlexTensor, shift: FlexTensor) -> FlexTensor {
-    let (scale, shift) = (contiguous(scale), contiguous(shift));
-    apply(&contiguous(x), slice(&scale), slice(&shift))
+/// `x · scale[c] + shift[c]`, and the contiguous `x` and `scale` for the backward pass.
+pub(super) fn scale_shift(
+    x: FlexTensor,
+    scale: FlexTensor,
+    shift: FlexTensor,
+) -> (FlexTensor, FlexTensor, FlexTensor) {
+    let (x, scale, shift) = (contiguous(x), contiguous(scale), contiguous(shift));
+    (apply(&x, slice(&scale), slice(&shift)), x, scale)
 }
 
 fn apply(x: &FlexTensor, scale: &[f32], shift: &[f32]) -> FlexTensor {
@@ -186,6 +190,45 @@ impl Backward<Flex, 3> for BatchNorm {
         }
         if let Some(node) = node_bias {
             grads.register::<Flex>(node.id, column(0));
+        }
+    }
+}
+
+/// Backward of [`scale_shift`]: `dx = dy · scale[c]`, `dscale = Σ dy x`, `dshift = Σ dy`.
+#[derive(Debug)]
+pub(super) struct ScaleShift;
+
+impl Backward<Flex, 3> for ScaleShift {
+    type State = (FlexTensor, FlexTensor);
+
+    fn backward(self, ops: Ops<Self::State, 3>, grads: &mut Gradients, _: &mut Checkpointer) {
+        let dy = contiguous(grads.consume::<Flex>(&ops.node));
+        let (x, scale) = ops.state;
+        let [batch, channels, plane] = dims(&x);
+        let [node_x, node_scale, node_shift] = ops.parents;
+        if let Some(node) = node_x {
+            let dx = apply(&dy, slice(&scale), &vec![0.0; channels]);
+            grads.register::<Flex>(node.id, dx);
+        }
+        let arch = pulp::Arch::new();
+        let (dy, xs) = (slice(&dy), slice(&x));
+        let sums = |f: fn(f32, f32) -> f32| -> FlexTensor {
+            let sum = |c: usize| -> f32 {
+                let planes = (0..batch).map(|n| (n * channels + c) * plane);
+                let part =
+                    |at: usize| arch.dispatch(|| sum2(&dy[at..][..plane], &xs[at..][..plane], f));
+                planes.map(part).sum::<f64>() as f32
+            };
+            from_vec(
+                (0..channels).into_par_iter().map(sum).collect(),
+                &[channels],
+            )
+        };
+        if let Some(node) = node_scale {
+            grads.register::<Flex>(node.id, sums(|dy, x| dy * x));
+        }
+        if let Some(node) = node_shift {
+            grads.register::<Flex>(node.id, sums(|dy, _| dy));
         }
     }
 }
