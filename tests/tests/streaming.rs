@@ -42,7 +42,7 @@ fn an_image_folder_streams_with_flat_memory() {
     };
     let mut after = Vec::new();
     for epoch in 0..5 {
-        let batches = loader.epoch(epoch, 0).map(|b| b.expect("readable")).count();
+        let batches = loader.epoch(epoch, 0).filter(|b| b.is_ok()).count();
         assert_eq!(batches, 15);
         after.push(resident());
     }

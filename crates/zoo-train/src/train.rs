@@ -232,7 +232,7 @@ where
             let mut row = self.step(&batch, batches)?;
             self.state.batch += 1;
             let last = self.state.batch == batches;
-            if self.state.step % rows_every == 0 || last {
+            if self.state.step.is_multiple_of(rows_every) || last {
                 let elapsed = shown.elapsed().as_secs_f64().max(1e-9);
                 row.images_per_second = images as f64 / elapsed;
                 row.input_wait = (waited / elapsed).min(1.0);
@@ -242,7 +242,7 @@ where
                 (shown, waited, images) = (Instant::now(), 0.0, 0);
             }
             let stop = self.stopped(display);
-            if !last && (stop || self.state.step % recipe.checkpoint_every == 0) {
+            if !last && (stop || self.state.step.is_multiple_of(recipe.checkpoint_every)) {
                 self.save()?;
             }
             if stop && !last {

@@ -71,7 +71,7 @@ impl Geometry {
         };
         groups > 0
             && self.in_channels == in_group * groups
-            && self.out_channels % groups == 0
+            && self.out_channels.is_multiple_of(groups)
             && self.batch * self.in_channels * self.out_channels * self.plane() > 0
             && reaches(0)
             && reaches(1)
