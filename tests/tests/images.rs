@@ -178,7 +178,7 @@ fn batches_depend_on_seed_epoch_and_position_alone() {
 }
 
 #[test]
-fn an_epoch_holds_every_image_once_and_evaluation_keeps_the_order() {
+fn evaluation_sees_every_image_in_order() {
     let data = digits();
     let transform = Transform::eval(data.preprocessing.clone());
     let options = LoaderOptions {

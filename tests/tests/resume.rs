@@ -80,7 +80,7 @@ fn symptom_17_a_resumed_run_is_bit_equal() {
     ));
     assert_eq!(whole.code, 0, "{}", whole.stderr);
 
-    // Ctrl-C in the middle of the first epoch, then again in the second.
+    // Ctrl-C in the middle of the first epoch.
     let child = start(&text(&path("stopped")));
     wait_for_checkpoint(&path("stopped"), 5);
     signal(&child, "-INT");

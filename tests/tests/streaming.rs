@@ -41,15 +41,14 @@ fn an_image_folder_streams_with_flat_memory() {
             .expect("a number")
     };
     let mut after = Vec::new();
-    for epoch in 0..5 {
+    for epoch in 0..12 {
         let batches = loader.epoch(epoch, 0).filter(|b| b.is_ok()).count();
         assert_eq!(batches, 15);
         after.push(resident());
     }
-    // Decoded, the set is 29 MB an epoch; nothing of it may stay.
-    // The first two epochs fill the allocator's pools.
-    assert!(
-        after[4] - after[2] < 4_000,
-        "resident KiB after each epoch: {after:?}"
-    );
+    // Decoded, an epoch is 29 MB, so ten epochs are 288 MB. Threads come and go with pools of their
+    // own, some megabytes each; had one image in ten stayed, this would be 29 MB.
+    let grown = after[11] - after[1];
+    println!("resident KiB after each epoch: {after:?}");
+    assert!(grown < 28_000, "grown by {grown} KiB: {after:?}");
 }

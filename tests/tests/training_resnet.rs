@@ -150,7 +150,7 @@ fn symptom_16_adamw_has_torchs_defaults() {
         beta2,
         eps,
         weight_decay,
-    } = OptimizerSpec::adamw(1e-2)
+    } = OptimizerSpec::adamw(burn_zoo_train::ops::AdamW::default().weight_decay)
     else {
         panic!("adamw makes AdamW");
     };

@@ -109,7 +109,8 @@ impl History {
     }
 }
 
-/// Numbers are written so that reading them gives the same bits.
+/// Losses, accuracies, rates and norms are written so that reading them gives the same bits; times
+/// are rounded.
 fn line(r: &Row) -> String {
     format!(
         "{},{},{},{},{},{},{},{:.1},{:.4},{:.3}\n",

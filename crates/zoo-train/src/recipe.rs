@@ -4,7 +4,7 @@ use burn_zoo_ops::AdamW;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// The optimizer and its constants; PyTorch's defaults where none are given.
+/// The optimizer and its constants.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "name", rename_all = "lowercase", deny_unknown_fields)]
 pub enum OptimizerSpec {

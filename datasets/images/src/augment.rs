@@ -11,7 +11,7 @@ pub struct Augment {
     /// Shift by up to this many pixels each way, black coming in (He et al. 2015: 4 for CIFAR).
     #[serde(default)]
     pub shift: usize,
-    /// Mirror every other image.
+    /// Mirror an image with probability one half.
     #[serde(default)]
     pub flip: bool,
     /// Cut a random box of at least this share of the area, with sides of 3:4 to 4:3, and resize

@@ -31,7 +31,8 @@ pub enum Stem {
     Cifar,
 }
 
-/// The shape of a ResNet; the names are torchvision's.
+/// The shape of a ResNet; `layers`, `groups`, `width_per_group` and `zero_init_residual` are
+/// torchvision's names.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ResNetConfig {

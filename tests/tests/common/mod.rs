@@ -6,7 +6,7 @@ use burn_zoo_images::{Dataset, ImageSource, OpenOptions};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// The command with `args`, on two threads and with no cache but an empty one.
+/// The command with `args`, with no cache and no way to a network.
 pub fn zoo(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_zoo-under-test"));
     command
