@@ -133,10 +133,11 @@ fn probe<B: burn::tensor::backend::Backend>(device: &B::Device) -> std::result::
         }
     }));
     let device = device.clone();
-    let ran = std::panic::catch_unwind(move || {
+    // What the panic leaves behind is not used again: the caller ends with the error.
+    let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(move || {
         let x = burn::tensor::Tensor::<B, 1>::ones([4], (&device, burn::tensor::DType::F32));
         (x.clone() + x).sum().into_data().iter::<f32>().sum::<f32>()
-    });
+    }));
     std::panic::set_hook(hook);
     let message = message.lock().map(|m| m.clone()).unwrap_or_default();
     match ran {
