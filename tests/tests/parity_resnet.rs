@@ -4,16 +4,16 @@
 //! 6e-6 on flex in f32.
 
 use burn::backend::Autodiff;
-use burn::module::{ModuleVisitor, Param};
 use burn::tensor::backend::AutodiffBackend;
 use burn::tensor::{DType, Int, Tensor, TensorData};
 use burn_flex::Flex;
 use burn_ndarray::NdArray;
-use burn_zoo_checkpoint::{PathStack, Tensors, collect, load_tensors};
+use burn_zoo_checkpoint::{Tensors, collect, load_tensors};
 use burn_zoo_core::{CollectStages, ImageClassifier, Mode};
 use burn_zoo_resnet::{KEY_MAP, ResNet};
 use burn_zoo_tests::compare::Worst;
 use burn_zoo_tests::golden::Fixture;
+use burn_zoo_train::collect_gradients;
 
 const CASES: [&str; 6] = [
     "basic_imagenet",
@@ -24,34 +24,18 @@ const CASES: [&str; 6] = [
     "one_pixel",
 ];
 
-/// Gradients of every parameter by upstream's key.
-fn gradients<B: AutodiffBackend>(model: &ResNet<B>, grads: &B::Gradients) -> Tensors {
-    struct Visitor<'a, B: AutodiffBackend> {
-        stack: PathStack,
-        grads: &'a B::Gradients,
-        found: Tensors,
-    }
-    impl<B: AutodiffBackend> ModuleVisitor<B> for Visitor<'_, B> {
-        fn enter_module(&mut self, name: &str, _: &str) {
-            self.stack.enter(name);
-        }
-        fn exit_module(&mut self, _: &str, _: &str) {
-            self.stack.exit();
-        }
-        fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<B, D>>) {
-            if let Some(grad) = param.val().grad(self.grads) {
-                self.found
-                    .insert(KEY_MAP.key(&self.stack.path()), grad.into_data());
-            }
-        }
-    }
-    let mut visitor = Visitor {
-        stack: PathStack::default(),
-        grads,
-        found: Tensors::new(),
+/// Gradients of every parameter by upstream's key, in the parameter's shape.
+fn gradients<B: AutodiffBackend>(model: &ResNet<B>, grads: B::Gradients) -> Tensors {
+    let mut shapes = collect(model);
+    let shaped = |(path, grad): (String, Tensor<B::InnerBackend, 1>)| {
+        let mut data = grad.into_data();
+        data.shape = shapes.remove(&path).expect("a parameter").shape;
+        (KEY_MAP.key(&path), data)
     };
-    burn::module::Module::visit(model, &mut visitor);
-    visitor.found
+    collect_gradients::<B, _>(model, grads)
+        .into_iter()
+        .map(shaped)
+        .collect()
 }
 
 struct Lane<B: AutodiffBackend> {
@@ -116,13 +100,13 @@ impl<B: AutodiffBackend> Lane<B> {
 
         let loss = (logits * self.tensor(fixture.get("grad_output"))).sum();
         let grads = loss.backward();
-        let mut got = gradients(&model, &grads);
         let input_grad = input.grad(&grads).expect("the input takes part");
         assert_eq!(
             input_grad.dtype(),
             self.dtype,
             "dtype of the input's gradient"
         );
+        let mut got = gradients(&model, grads);
         got.insert("input".into(), input_grad.into_data());
         let worst = Worst::of(&got, &fixture.group("eval.grad."), 1e-4);
         worst.assert_within(grad_limit, &format!("{case} eval gradients"));
@@ -146,7 +130,7 @@ impl<B: AutodiffBackend> Lane<B> {
 
         let grads = loss.backward();
         let worst = Worst::of(
-            &gradients(&model, &grads),
+            &gradients(&model, grads),
             &fixture.group("train.grad."),
             1e-4,
         );

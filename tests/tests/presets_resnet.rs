@@ -1,12 +1,13 @@
 //! L0 at full size: keys, shapes, parameters and FLOPs of every preset against torchvision's.
 
 use burn::backend::Autodiff;
-use burn::module::{Module, ModuleVisitor, Param};
+use burn::module::Param;
 use burn::tensor::{DType, Tensor};
 use burn_flex::Flex;
-use burn_zoo_checkpoint::PathStack;
+use burn_zoo_checkpoint::{ParamVisitor, visit_params};
 use burn_zoo_resnet::{KEY_MAP, PRESETS, Preset, ResNet, ResNetConfig, preset};
 use burn_zoo_tests::golden::folder;
+use burn_zoo_train::trainable;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -20,30 +21,15 @@ fn manifest() -> Value {
 
 /// Shapes by upstream's key, and the number of trainable parameters.
 fn shapes(model: &ResNet<B>) -> (BTreeMap<String, Vec<usize>>, usize) {
-    #[derive(Default)]
-    struct Visitor {
-        stack: PathStack,
-        shapes: BTreeMap<String, Vec<usize>>,
-        trainable: usize,
-    }
-    impl ModuleVisitor<B> for Visitor {
-        fn enter_module(&mut self, name: &str, _: &str) {
-            self.stack.enter(name);
-        }
-        fn exit_module(&mut self, _: &str, _: &str) {
-            self.stack.exit();
-        }
-        fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<B, D>>) {
-            let shape = param.shape().to_vec();
-            if param.is_require_grad() {
-                self.trainable += shape.iter().product::<usize>();
-            }
-            self.shapes.insert(KEY_MAP.key(&self.stack.path()), shape);
+    struct Visitor(BTreeMap<String, Vec<usize>>);
+    impl ParamVisitor<B> for Visitor {
+        fn visit<const D: usize>(&mut self, path: String, param: &Param<Tensor<B, D>>) {
+            self.0.insert(KEY_MAP.key(&path), param.shape().to_vec());
         }
     }
-    let mut visitor = Visitor::default();
-    model.visit(&mut visitor);
-    (visitor.shapes, visitor.trainable)
+    let mut visitor = Visitor(BTreeMap::new());
+    visit_params(model, &mut visitor);
+    (visitor.0, trainable(model).iter().map(|(_, len)| len).sum())
 }
 
 fn check((info, config): &(Preset, ResNetConfig), want: Option<&Value>) {

@@ -7,7 +7,9 @@
 mod file;
 mod key_map;
 mod module;
+mod walk;
 
 pub use file::{Tensors, read_safetensors, write_atomically, write_safetensors};
 pub use key_map::KeyMap;
-pub use module::{PathStack, collect, load, load_tensors, save};
+pub use module::{collect, load, load_tensors, save};
+pub use walk::{ParamMapper, ParamVisitor, map_params, visit_params};

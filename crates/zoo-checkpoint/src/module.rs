@@ -1,55 +1,22 @@
-use crate::{KeyMap, Tensors, read_safetensors, write_safetensors};
-use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
+use crate::{KeyMap, ParamMapper, ParamVisitor, Tensors};
+use crate::{map_params, read_safetensors, visit_params, write_safetensors};
+use burn::module::{Module, Param};
 use burn::tensor::{DType, Tensor, TensorData, backend::Backend};
 use burn_zoo_core::{Error, Result, nearest};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// The path of the parameter that a visitor or mapper is at.
-#[derive(Default)]
-pub struct PathStack(Vec<String>);
-
-impl PathStack {
-    /// Enters a module; to be called from `enter_module`.
-    pub fn enter(&mut self, name: &str) {
-        self.0.push(name.to_string());
-    }
-
-    /// Leaves it; to be called from `exit_module`.
-    pub fn exit(&mut self) {
-        self.0.pop();
-    }
-
-    /// Components joined by dots.
-    pub fn path(&self) -> String {
-        self.0.join(".")
-    }
-}
-
 /// Every float parameter and running statistic of `module` by its path.
 pub fn collect<B: Backend, M: Module<B>>(module: &M) -> Tensors {
-    struct Collector {
-        stack: PathStack,
-        tensors: Tensors,
-    }
-    impl<B: Backend> ModuleVisitor<B> for Collector {
-        fn enter_module(&mut self, name: &str, _: &str) {
-            self.stack.enter(name);
-        }
-        fn exit_module(&mut self, _: &str, _: &str) {
-            self.stack.exit();
-        }
-        fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<B, D>>) {
-            self.tensors
-                .insert(self.stack.path(), param.val().into_data());
+    struct Collector(Tensors);
+    impl<B: Backend> ParamVisitor<B> for Collector {
+        fn visit<const D: usize>(&mut self, path: String, param: &Param<Tensor<B, D>>) {
+            self.0.insert(path, param.val().into_data());
         }
     }
-    let mut collector = Collector {
-        stack: PathStack::default(),
-        tensors: Tensors::new(),
-    };
-    module.visit(&mut collector);
-    collector.tensors
+    let mut collector = Collector(Tensors::new());
+    visit_params(module, &mut collector);
+    collector.0
 }
 
 /// Writes the weights of `module` to a safetensors file in upstream's names.
@@ -84,7 +51,6 @@ pub fn load_tensors<B: Backend, M: Module<B>>(
     dtype: DType,
 ) -> Result<M> {
     let mut loader = Loader {
-        stack: PathStack::default(),
         path,
         map,
         dtype,
@@ -98,13 +64,12 @@ pub fn load_tensors<B: Backend, M: Module<B>>(
         error: None,
         wanted: BTreeSet::new(),
     };
-    let module = module.map(&mut loader);
+    let module = map_params(module, &mut loader);
     loader.finish()?;
     Ok(module)
 }
 
 struct Loader<'a> {
-    stack: PathStack,
     path: &'a Path,
     map: &'a KeyMap,
     dtype: DType,
@@ -116,8 +81,8 @@ struct Loader<'a> {
 }
 
 impl Loader<'_> {
-    fn take(&mut self, shape: Vec<usize>) -> Option<TensorData> {
-        let key = self.map.key(&self.stack.path());
+    fn take(&mut self, parameter: &str, shape: Vec<usize>) -> Option<TensorData> {
+        let key = self.map.key(parameter);
         self.wanted.insert(key.clone());
         let Some(data) = self.tensors.remove(&key) else {
             self.missing.push((key, shape));
@@ -172,18 +137,14 @@ impl Loader<'_> {
     }
 }
 
-impl<B: Backend> ModuleMapper<B> for Loader<'_> {
-    fn enter_module(&mut self, name: &str, _: &str) {
-        self.stack.enter(name);
-    }
-
-    fn exit_module(&mut self, _: &str, _: &str) {
-        self.stack.exit();
-    }
-
-    fn map_float<const D: usize>(&mut self, param: Param<Tensor<B, D>>) -> Param<Tensor<B, D>> {
+impl<B: Backend> ParamMapper<B> for Loader<'_> {
+    fn map<const D: usize>(
+        &mut self,
+        path: String,
+        param: Param<Tensor<B, D>>,
+    ) -> Param<Tensor<B, D>> {
         let (id, tensor, mapper) = param.consume();
-        let tensor = match self.take(tensor.dims().to_vec()) {
+        let tensor = match self.take(&path, tensor.dims().to_vec()) {
             Some(data) => {
                 let loaded = Tensor::from_data(data, (&tensor.device(), self.dtype));
                 loaded.set_require_grad(tensor.is_require_grad())

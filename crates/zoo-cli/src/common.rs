@@ -94,22 +94,6 @@ pub fn print_json(value: &serde_json::Value) {
     burn_zoo_core::say!("{value:#}");
 }
 
-/// Digits in groups of three.
-pub fn group(n: u64) -> String {
-    let digits = n.to_string();
-    let groups: Vec<&str> = {
-        let first = digits.len() % 3;
-        let (head, tail) = digits.split_at(first);
-        let rest = (0..tail.len()).step_by(3).map(|i| &tail[i..i + 3]);
-        (!head.is_empty())
-            .then_some(head)
-            .into_iter()
-            .chain(rest)
-            .collect()
-    };
-    groups.join(",")
-}
-
 /// Bytes in MiB.
 pub fn mebibytes(bytes: u64) -> String {
     format!("{:.1} MiB", bytes as f64 / (1 << 20) as f64)

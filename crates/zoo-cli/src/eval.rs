@@ -1,5 +1,5 @@
-use crate::common::{BackendArgs, bar, dtype, print_json, table};
-use crate::predict::load;
+use crate::common::{bar, print_json, table};
+use crate::model::ModelArgs;
 use crate::train::open_options;
 use burn::tensor::backend::{AutodiffBackend, BackendTypes};
 use burn_zoo::{ModelCard, WithBackend, with_backend};
@@ -15,11 +15,8 @@ use std::sync::Arc;
     after_help = "Examples:\n  zoo eval runs/digits\n  zoo eval runs/digits --part valid --json\n  zoo eval resnet18 --weights resnet18.safetensors --dataset image-folder --data-dir imagenet/"
 )]
 pub struct Args {
-    /// A run or model folder, or a model of `zoo list` together with --weights
-    model: String,
-    /// Weights of a listed model, a safetensors file
-    #[arg(long, value_name = "FILE")]
-    weights: Option<PathBuf>,
+    #[command(flatten)]
+    model: ModelArgs,
     /// digits, mnist, fashion-mnist, cifar10 or image-folder [default: the run's]
     #[arg(long, value_name = "NAME")]
     dataset: Option<String>,
@@ -35,14 +32,9 @@ pub struct Args {
     /// Threads that read images
     #[arg(long, default_value_t = 2, value_name = "N")]
     workers: usize,
-    /// f32, f64, bf16 or f16
-    #[arg(long, default_value = "f32", value_name = "TYPE")]
-    dtype: String,
     /// Print JSON
     #[arg(long)]
     json: bool,
-    #[command(flatten)]
-    backend: BackendArgs,
 }
 
 struct Eval<'a> {
@@ -55,8 +47,7 @@ impl WithBackend for Eval<'_> {
 
     fn run<B: AutodiffBackend>(self, device: <B as BackendTypes>::Device) -> Self::Output {
         let (args, data) = (self.args, self.dataset);
-        let dtype = dtype::<B::InnerBackend>(&args.dtype, &device)?;
-        let (model, card) = load::<B>(&args.model, args.weights.as_deref(), dtype, &device)?;
+        let (model, card, dtype) = args.model.load::<B::InnerBackend>(&device)?;
         let classes = card.class_names.len();
         if data.class_names.len() != classes {
             let message = format!(
@@ -96,7 +87,7 @@ impl WithBackend for Eval<'_> {
 pub fn run(args: &Args) -> Result<()> {
     let dataset = dataset(args)?;
     let (card, result) = with_backend(
-        args.backend.spec()?,
+        args.model.backend.spec()?,
         Eval {
             args,
             dataset: &dataset,
@@ -142,13 +133,13 @@ pub fn run(args: &Args) -> Result<()> {
 fn dataset(args: &Args) -> Result<Dataset> {
     let (name, mut options) = match &args.dataset {
         Some(name) => (name.clone(), OpenOptions::default()),
-        None => match RunDir::open(Path::new(&args.model)) {
+        None => match RunDir::open(Path::new(&args.model.model)) {
             Ok((_, recipe)) => {
                 let options = open_options(&recipe);
                 (recipe.dataset, options)
             }
             Err(Error::NotFound { .. }) => {
-                let message = format!("is needed, since {} is no run folder", args.model);
+                let message = format!("is needed, since {} is no run folder", args.model.model);
                 return Err(Error::usage("--dataset", message));
             }
             Err(error) => return Err(error),

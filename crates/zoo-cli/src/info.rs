@@ -1,8 +1,8 @@
-use crate::common::{BackendArgs, group, mebibytes, print_json};
+use crate::common::{BackendArgs, mebibytes, print_json};
 use burn::tensor::backend::{AutodiffBackend, BackendTypes};
 use burn::tensor::{DType, Tensor};
 use burn_zoo::{AutoModel, Entry, WithBackend, with_backend};
-use burn_zoo_core::Result;
+use burn_zoo_core::{Result, group_digits};
 use serde_json::json;
 
 #[derive(clap::Args)]
@@ -58,7 +58,7 @@ pub fn run(args: &Args) -> Result<()> {
     row("paper", p.paper.into());
     row("equal to", p.upstream.into());
     row("crate", format!("burn-zoo-{}", p.family));
-    row("parameters", group(p.num_parameters as u64));
+    row("parameters", group_digits(p.num_parameters as u64));
     row(
         "FLOPs",
         format!(

@@ -7,6 +7,7 @@ mod eval;
 mod info;
 mod labels;
 mod list;
+mod model;
 mod predict;
 mod train;
 

@@ -1,5 +1,5 @@
-use crate::common::{group, print_json, table};
-use burn_zoo_core::Result;
+use crate::common::{print_json, table};
+use burn_zoo_core::{Result, group_digits};
 use serde_json::json;
 
 #[derive(clap::Args)]
@@ -39,7 +39,7 @@ pub fn run(args: &Args) -> Result<()> {
             p.name.to_string(),
             format!("burn-zoo-{}", p.family),
             p.task.to_string(),
-            group(p.num_parameters as u64),
+            group_digits(p.num_parameters as u64),
             format!("{}×{}×{}", input.num_channels, input.crop, input.crop),
             top1,
             p.license.to_string(),

@@ -1,27 +1,25 @@
-use crate::common::{BackendArgs, bar, dtype, print_json, table};
+use crate::common::{bar, print_json, table};
 use crate::labels;
+use crate::model::ModelArgs;
 use burn::tensor::backend::{AutodiffBackend, BackendTypes};
-use burn_zoo::{AutoModel, ModelCard, WithBackend, with_backend};
+use burn_zoo::{ModelCard, WithBackend, with_backend};
 use burn_zoo_core::{Error, Result};
 use burn_zoo_image::decode;
 use burn_zoo_images::{Batch, Transform};
 use burn_zoo_train::{Prediction, predict_batch, to_tensor};
 use serde_json::json;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  zoo predict runs/digits three.png\n  zoo predict runs/digits photos/ --top 3 --json\n  zoo predict resnet18 cat.jpg --weights resnet18.safetensors --labels imagenet.txt"
 )]
 pub struct Args {
-    /// A run or model folder, or a model of `zoo list` together with --weights
-    model: String,
+    #[command(flatten)]
+    model: ModelArgs,
     /// Image files, or folders of them
     #[arg(required = true, value_name = "IMAGE")]
     images: Vec<PathBuf>,
-    /// Weights of a listed model, a safetensors file
-    #[arg(long, value_name = "FILE")]
-    weights: Option<PathBuf>,
     /// File with one class name a line
     #[arg(long, value_name = "FILE")]
     labels: Option<PathBuf>,
@@ -31,14 +29,9 @@ pub struct Args {
     /// Images computed at a time
     #[arg(long, default_value_t = 16, value_name = "N")]
     batch_size: usize,
-    /// f32, f64, bf16 or f16
-    #[arg(long, default_value = "f32", value_name = "TYPE")]
-    dtype: String,
     /// Print JSON
     #[arg(long)]
     json: bool,
-    #[command(flatten)]
-    backend: BackendArgs,
 }
 
 struct Predict<'a> {
@@ -51,8 +44,7 @@ impl WithBackend for Predict<'_> {
 
     fn run<B: AutodiffBackend>(self, device: <B as BackendTypes>::Device) -> Self::Output {
         let args = self.args;
-        let dtype = dtype::<B::InnerBackend>(&args.dtype, &device)?;
-        let (model, card) = load::<B>(&args.model, args.weights.as_deref(), dtype, &device)?;
+        let (model, card, dtype) = args.model.load::<B::InnerBackend>(&device)?;
         let transform = Transform::eval(card.preprocessing.clone());
         let [channels, height, width] = transform.shape();
         let bar = bar(self.files.len(), "predicting");
@@ -77,59 +69,6 @@ impl WithBackend for Predict<'_> {
     }
 }
 
-/// A model folder, or a listed model with a weights file.
-pub fn load<B: AutodiffBackend>(
-    model: &str,
-    weights: Option<&Path>,
-    dtype: burn::tensor::DType,
-    device: &<B as BackendTypes>::Device,
-) -> Result<(AutoModel<B::InnerBackend>, ModelCard)> {
-    let folder = Path::new(model);
-    if folder.is_dir() {
-        if weights.is_some() {
-            return Err(Error::usage(
-                "--weights",
-                "is for a listed model; a folder has its own",
-            ));
-        }
-        return AutoModel::from_folder(folder, dtype, device);
-    }
-    if model.contains(['/', '\\', '.']) {
-        let hint =
-            "not a folder; give a run or model folder, or a model of `zoo list` with --weights"
-                .into();
-        return Err(Error::NotFound {
-            path: folder.to_path_buf(),
-            hint,
-        });
-    }
-    let entry = burn_zoo::find(model)?;
-    let Some(weights) = weights else {
-        let from = match &entry.preset.weights {
-            Some(w) => format!("published ones are at {}", w.url),
-            None => "none are published; train it with `zoo train`".into(),
-        };
-        return Err(Error::usage(
-            "--weights",
-            format!("a listed model needs a weights file: {from}"),
-        ));
-    };
-    if !weights.is_file() {
-        return Err(Error::NotFound {
-            path: weights.to_path_buf(),
-            hint: "give a safetensors file".into(),
-        });
-    }
-    let model = AutoModel::new(&entry.config, Some(weights), dtype, device)?;
-    let card = ModelCard {
-        name: entry.preset.name.into(),
-        class_names: labels::numbers(entry.config.num_classes()),
-        model: entry.config,
-        preprocessing: entry.preset.preprocessing,
-    };
-    Ok((model, card))
-}
-
 pub fn run(args: &Args) -> Result<()> {
     if args.top == 0 || args.batch_size == 0 {
         return Err(Error::usage("--top and --batch-size", "must be at least 1"));
@@ -139,7 +78,7 @@ pub fn run(args: &Args) -> Result<()> {
         args,
         files: &files,
     };
-    let (card, predictions) = with_backend(args.backend.spec()?, predict)??;
+    let (card, predictions) = with_backend(args.model.backend.spec()?, predict)??;
     let names = match &args.labels {
         Some(path) => labels::read(path, card.class_names.len())?,
         None => card.class_names,

@@ -17,6 +17,6 @@ mod stages;
 pub use classifier::ImageClassifier;
 pub use error::{Error, Result};
 pub use mode::Mode;
-pub use names::{nearest, similar};
+pub use names::{group_digits, nearest, similar};
 pub use preset::{Interpolation, Preprocessing, Preset, Task, Weights};
 pub use stages::{CollectStages, Stages, record};

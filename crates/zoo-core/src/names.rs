@@ -22,6 +22,22 @@ pub fn similar<'a>(
         .collect()
 }
 
+/// Digits in groups of three.
+pub fn group_digits(n: u64) -> String {
+    let digits = n.to_string();
+    let groups: Vec<&str> = {
+        let first = digits.len() % 3;
+        let (head, tail) = digits.split_at(first);
+        let rest = (0..tail.len()).step_by(3).map(|i| &tail[i..i + 3]);
+        (!head.is_empty())
+            .then_some(head)
+            .into_iter()
+            .chain(rest)
+            .collect()
+    };
+    groups.join(",")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

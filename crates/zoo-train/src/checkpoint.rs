@@ -1,5 +1,5 @@
 use crate::run_dir::RunDir;
-use burn_zoo_checkpoint::{Tensors, read_safetensors, write_atomically, write_safetensors};
+use burn_zoo_checkpoint::{Tensors, write_atomically, write_safetensors};
 use burn_zoo_core::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -91,23 +91,16 @@ impl Checkpoint {
         Ok(Self { path, state })
     }
 
-    /// The weights that the run would evaluate at the checkpoint after `step`: the average where
-    /// there is one.
-    pub(crate) fn weights(run: &RunDir, step: usize) -> Result<(PathBuf, Tensors)> {
+    /// The file of the weights that the run would evaluate at the checkpoint after `step`: the
+    /// average where there is one.
+    pub(crate) fn weights(run: &RunDir, step: usize) -> PathBuf {
         let folder = run.checkpoints().join(name(step));
         let ema = folder.join("ema.safetensors");
-        let path = if ema.is_file() {
+        if ema.is_file() {
             ema
         } else {
             folder.join("model.safetensors")
-        };
-        let tensors = read_safetensors(&path)?;
-        Ok((path, tensors))
-    }
-
-    /// Reads one of its files.
-    pub(crate) fn read(&self, name: &str) -> Result<Tensors> {
-        read_safetensors(&self.path.join(name))
+        }
     }
 
     /// Removes all but the last `keep` checkpoints and the best.

@@ -1,6 +1,6 @@
-use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
+use burn::module::{Module, Param};
 use burn::tensor::{Tensor, backend::Backend};
-use burn_zoo_checkpoint::PathStack;
+use burn_zoo_checkpoint::{ParamMapper, ParamVisitor, map_params, visit_params};
 use std::collections::BTreeMap;
 
 /// An exponential moving average of every parameter and running statistic:
@@ -34,22 +34,14 @@ impl<B: Backend> Ema<B> {
 
     fn take_in<M: Module<B>>(&mut self, model: &M, decay: f64) {
         struct Visitor<'a, B: Backend> {
-            stack: PathStack,
             decay: f64,
             average: &'a mut BTreeMap<String, Tensor<B, 1>>,
         }
-        impl<B: Backend> ModuleVisitor<B> for Visitor<'_, B> {
-            fn enter_module(&mut self, name: &str, _: &str) {
-                self.stack.enter(name);
-            }
-            fn exit_module(&mut self, _: &str, _: &str) {
-                self.stack.exit();
-            }
-            fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<B, D>>) {
+        impl<B: Backend> ParamVisitor<B> for Visitor<'_, B> {
+            fn visit<const D: usize>(&mut self, path: String, param: &Param<Tensor<B, D>>) {
                 let value = param.val();
                 let len = value.shape().num_elements();
                 let value = value.reshape([len]);
-                let path = self.stack.path();
                 let average = match self.average.remove(&path) {
                     Some(average) => average * self.decay + value * (1.0 - self.decay),
                     None => value,
@@ -57,41 +49,27 @@ impl<B: Backend> Ema<B> {
                 self.average.insert(path, average);
             }
         }
-        model.visit(&mut Visitor {
-            stack: PathStack::default(),
-            decay,
-            average: &mut self.average,
-        });
+        let average = &mut self.average;
+        visit_params(model, &mut Visitor { decay, average });
     }
 
     /// `model` with the averaged values.
     pub fn apply<M: Module<B>>(&self, model: M) -> M {
-        struct Mapper<'a, B: Backend> {
-            stack: PathStack,
-            average: &'a BTreeMap<String, Tensor<B, 1>>,
-        }
-        impl<B: Backend> ModuleMapper<B> for Mapper<'_, B> {
-            fn enter_module(&mut self, name: &str, _: &str) {
-                self.stack.enter(name);
-            }
-            fn exit_module(&mut self, _: &str, _: &str) {
-                self.stack.exit();
-            }
-            fn map_float<const D: usize>(
+        struct Mapper<'a, B: Backend>(&'a BTreeMap<String, Tensor<B, 1>>);
+        impl<B: Backend> ParamMapper<B> for Mapper<'_, B> {
+            fn map<const D: usize>(
                 &mut self,
+                path: String,
                 param: Param<Tensor<B, D>>,
             ) -> Param<Tensor<B, D>> {
                 let (id, value, mapper) = param.consume();
-                let value = match self.average.get(&self.stack.path()) {
+                let value = match self.0.get(&path) {
                     Some(average) => average.clone().reshape(value.shape()),
                     None => value,
                 };
                 Param::from_mapped_value(id, value, mapper)
             }
         }
-        model.map(&mut Mapper {
-            stack: PathStack::default(),
-            average: &self.average,
-        })
+        map_params(model, &mut Mapper(&self.average))
     }
 }

@@ -1,6 +1,6 @@
-use burn::module::{AutodiffModule, ModuleVisitor, Param};
+use burn::module::{AutodiffModule, Param};
 use burn::tensor::{ElementConversion, Tensor, backend::AutodiffBackend};
-use burn_zoo_checkpoint::PathStack;
+use burn_zoo_checkpoint::{ParamVisitor, visit_params};
 use std::collections::BTreeMap;
 
 /// Gradients by parameter path, each flattened.
@@ -12,31 +12,38 @@ pub fn collect_gradients<B: AutodiffBackend, M: AutodiffModule<B>>(
     mut grads: B::Gradients,
 ) -> FlatGradients<B> {
     struct Visitor<'a, B: AutodiffBackend> {
-        stack: PathStack,
         grads: &'a mut B::Gradients,
         found: FlatGradients<B>,
     }
-    impl<B: AutodiffBackend> ModuleVisitor<B> for Visitor<'_, B> {
-        fn enter_module(&mut self, name: &str, _: &str) {
-            self.stack.enter(name);
-        }
-        fn exit_module(&mut self, _: &str, _: &str) {
-            self.stack.exit();
-        }
-        fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<B, D>>) {
+    impl<B: AutodiffBackend> ParamVisitor<B> for Visitor<'_, B> {
+        fn visit<const D: usize>(&mut self, path: String, param: &Param<Tensor<B, D>>) {
             if let Some(grad) = param.val().grad_remove(self.grads) {
                 let len = grad.shape().num_elements();
-                self.found.insert(self.stack.path(), grad.reshape([len]));
+                self.found.insert(path, grad.reshape([len]));
             }
         }
     }
     let mut visitor = Visitor::<B> {
-        stack: PathStack::default(),
         grads: &mut grads,
         found: BTreeMap::new(),
     };
-    model.visit(&mut visitor);
+    visit_params(model, &mut visitor);
     visitor.found
+}
+
+/// Path and number of elements of every parameter that receives a gradient.
+pub fn trainable<B: AutodiffBackend, M: AutodiffModule<B>>(model: &M) -> Vec<(String, usize)> {
+    struct Visitor(Vec<(String, usize)>);
+    impl<B: AutodiffBackend> ParamVisitor<B> for Visitor {
+        fn visit<const D: usize>(&mut self, path: String, param: &Param<Tensor<B, D>>) {
+            if param.is_require_grad() {
+                self.0.push((path, param.shape().num_elements()));
+            }
+        }
+    }
+    let mut visitor = Visitor(Vec::new());
+    visit_params(model, &mut visitor);
+    visitor.0
 }
 
 /// The 2-norm of all gradients together; 0 where there are none.

@@ -1,8 +1,8 @@
-use crate::gradients::FlatGradients;
+use crate::gradients::{FlatGradients, trainable};
 use crate::recipe::OptimizerSpec;
-use burn::module::{AutodiffModule, ModuleMapper, ModuleVisitor, Param};
+use burn::module::{AutodiffModule, Param};
 use burn::tensor::{DType, Tensor, backend::AutodiffBackend};
-use burn_zoo_checkpoint::{PathStack, Tensors};
+use burn_zoo_checkpoint::{ParamMapper, Tensors, map_params};
 use burn_zoo_core::{Error, Result};
 use burn_zoo_ops::{AdamW, Sgd, adamw_step, sgd_step};
 use std::collections::BTreeMap;
@@ -37,12 +37,12 @@ impl<B: AutodiffBackend> Optimizer<B> {
     /// Updates every parameter that has a gradient.
     pub fn step<M: AutodiffModule<B>>(&mut self, model: M, grads: FlatGradients<B>, lr: f64) -> M {
         self.step += 1;
-        model.map(&mut Mapper {
-            stack: PathStack::default(),
+        let mut mapper = Mapper {
             optimizer: self,
             grads,
             lr,
-        })
+        };
+        map_params(model, &mut mapper)
     }
 
     /// The state of every parameter under `PATH.NAME`.
@@ -69,10 +69,8 @@ impl<B: AutodiffBackend> Optimizer<B> {
             OptimizerSpec::Sgd { momentum: 0.0, .. } => &[],
             OptimizerSpec::Sgd { .. } => &NAMES[2..],
         };
-        let mut lengths = Lengths::default();
-        model.visit(&mut lengths);
         let device = &model.devices()[0];
-        for (parameter, len) in lengths.found {
+        for (parameter, len) in trainable(model) {
             for name in wanted {
                 let key = format!("{parameter}.{name}");
                 let Some(data) = tensors.remove(&key) else {
@@ -154,23 +152,17 @@ impl<B: AutodiffBackend> Optimizer<B> {
 }
 
 struct Mapper<'a, B: AutodiffBackend> {
-    stack: PathStack,
     optimizer: &'a mut Optimizer<B>,
     grads: FlatGradients<B>,
     lr: f64,
 }
 
-impl<B: AutodiffBackend> ModuleMapper<B> for Mapper<'_, B> {
-    fn enter_module(&mut self, name: &str, _: &str) {
-        self.stack.enter(name);
-    }
-
-    fn exit_module(&mut self, _: &str, _: &str) {
-        self.stack.exit();
-    }
-
-    fn map_float<const D: usize>(&mut self, param: Param<Tensor<B, D>>) -> Param<Tensor<B, D>> {
-        let path = self.stack.path();
+impl<B: AutodiffBackend> ParamMapper<B> for Mapper<'_, B> {
+    fn map<const D: usize>(
+        &mut self,
+        path: String,
+        param: Param<Tensor<B, D>>,
+    ) -> Param<Tensor<B, D>> {
         let Some(grad) = self.grads.remove(&path) else {
             return param;
         };
@@ -182,29 +174,5 @@ impl<B: AutodiffBackend> ModuleMapper<B> for Mapper<'_, B> {
         let updated = self.optimizer.update(&path, flat, grad, self.lr, decays);
         let tensor = Tensor::from_inner(updated.reshape(shape)).set_require_grad(tracked);
         Param::from_mapped_value(id, tensor, mapper)
-    }
-}
-
-/// Number of elements of every trainable parameter by its path.
-#[derive(Default)]
-struct Lengths {
-    stack: PathStack,
-    found: Vec<(String, usize)>,
-}
-
-impl<B: AutodiffBackend> ModuleVisitor<B> for Lengths {
-    fn enter_module(&mut self, name: &str, _: &str) {
-        self.stack.enter(name);
-    }
-
-    fn exit_module(&mut self, _: &str, _: &str) {
-        self.stack.exit();
-    }
-
-    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<B, D>>) {
-        if param.is_require_grad() {
-            let len = param.shape().num_elements();
-            self.found.push((self.stack.path(), len));
-        }
     }
 }

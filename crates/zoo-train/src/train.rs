@@ -12,9 +12,10 @@ use crate::tensorboard::write_events;
 use burn::module::AutodiffModule;
 use burn::tensor::backend::{AutodiffBackend, Backend};
 use burn::tensor::{DType, ElementConversion, Int, Tensor, TensorData};
-use burn_zoo_checkpoint::{KeyMap, Tensors, collect, load_tensors};
+use burn_zoo_checkpoint::{KeyMap, Tensors, collect, load, read_safetensors};
 use burn_zoo_core::{CollectStages, Error, ImageClassifier, Mode, Result};
 use burn_zoo_images::{Augment, Batch, Dataset, Loader, LoaderOptions, Transform};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -89,8 +90,7 @@ struct Session<'a, B: AutodiffBackend, M: AutodiffModule<B>> {
     ema: Option<Ema<B::InnerBackend>>,
     train: Loader,
     valid: Loader,
-    /// Opened last, see `start`.
-    history: Option<History>,
+    history: History,
     state: State,
     /// Seconds of earlier parts of the run.
     before: f64,
@@ -117,16 +117,19 @@ where
         let train = Loader::new(data.train.clone(), transform, loader(Some(recipe.seed)))?;
         let eval = Transform::eval(data.preprocessing.clone());
         let valid = Loader::new(data.valid.clone(), eval, loader(None))?;
+        let mut optimizer = Optimizer::new(recipe.optimizer, recipe.decay_norms_and_biases);
+        let mut ema = (recipe.ema_decay > 0.0).then(|| Ema::new(recipe.ema_decay));
         let csv = input.run.file("metrics.csv");
-        let mut session = Self {
-            input,
-            model,
-            optimizer: Optimizer::new(recipe.optimizer, recipe.decay_norms_and_biases),
-            ema: (recipe.ema_decay > 0.0).then(|| Ema::new(recipe.ema_decay)),
-            train,
-            valid,
-            history: None,
-            state: State {
+        let (model, state, history) = if input.resume {
+            // No file is changed before everything in the checkpoint was found good.
+            let Checkpoint { path, state } = Checkpoint::last(input.run)?;
+            check_position(&path, &state, train.batches())?;
+            let model = restore(model, &mut optimizer, &mut ema, input, &path, state.step)?;
+            sweep(input.run)?;
+            let history = History::resume(&csv, state.step)?;
+            (model, state, history)
+        } else {
+            let state = State {
                 step: 0,
                 epoch: 0,
                 batch: 0,
@@ -134,72 +137,31 @@ where
                 best: None,
                 top_accuracy: 0.0,
                 threads: recipe.threads,
-            },
-            before: 0.0,
-            started: Instant::now(),
+            };
+            (model, state, History::create(&csv)?)
         };
-        session.history = Some(if input.resume {
-            // Nothing is changed before everything was found good.
-            let checkpoint = Checkpoint::last(input.run)?;
-            let step = checkpoint.state.step;
-            session.restore(checkpoint)?;
-            sweep(input.run)?;
-            History::resume(&csv, step)?
-        } else {
-            History::create(&csv)?
-        });
-        Ok(session)
-    }
-
-    fn restore(&mut self, checkpoint: Checkpoint) -> Result<()> {
-        let file = |name: &str| checkpoint.path.join(name);
-        let batches = self.train.batches();
-        let State {
-            step, epoch, batch, ..
-        } = checkpoint.state;
-        if batch >= batches || epoch * batches + batch != step {
-            let message = format!(
-                "step {step} is not batch {batch} of epoch {epoch} with {batches} batches each"
-            );
-            return Err(Error::malformed(file("state.json"), message));
-        }
-        let weights = checkpoint.read("model.safetensors")?;
-        self.model = load_tensors(
-            self.model.clone(),
-            weights,
-            &file("model.safetensors"),
-            self.input.key_map,
-            DType::F32,
-        )?;
-        let state = checkpoint.read("optimizer.safetensors")?;
-        let path = file("optimizer.safetensors");
-        self.optimizer.restore(state, step, &self.model, &path)?;
-        if let Some(ema) = &mut self.ema {
-            let averages = checkpoint.read("ema.safetensors")?;
-            let path = file("ema.safetensors");
-            let averaged = load_tensors(
-                self.model.valid(),
-                averages,
-                &path,
-                self.input.key_map,
-                DType::F32,
-            )?;
-            ema.restore(&averaged);
-        }
-        if checkpoint.state.threads != self.state.threads {
+        if state.threads != recipe.threads {
             burn_zoo_core::note!(
                 "warning: the run used {} threads and goes on with {}: sums are added in another order, so it will not be bit-equal",
-                checkpoint.state.threads,
-                self.state.threads
+                state.threads,
+                recipe.threads
             );
         }
-        let threads = self.state.threads;
-        self.before = checkpoint.state.seconds;
-        self.state = State {
-            threads,
-            ..checkpoint.state
-        };
-        Ok(())
+        Ok(Self {
+            input,
+            model,
+            optimizer,
+            ema,
+            train,
+            valid,
+            history,
+            before: state.seconds,
+            state: State {
+                threads: recipe.threads,
+                ..state
+            },
+            started: Instant::now(),
+        })
     }
 
     /// Trains; `true` if it was interrupted.
@@ -238,7 +200,7 @@ where
                 row.input_wait = (waited / elapsed).min(1.0);
                 row.seconds = self.seconds();
                 display.train(&self.position(batches), &row);
-                self.record(row)?;
+                self.history.push(row)?;
                 (shown, waited, images) = (Instant::now(), 0.0, 0);
             }
             let stop = self.stopped(display);
@@ -251,14 +213,6 @@ where
         }
         self.end_epoch(display)?;
         Ok(!self.stopped(display) || self.state.epoch == recipe.epochs)
-    }
-
-    fn record(&mut self, row: Row) -> Result<()> {
-        self.history.as_mut().map_or(Ok(()), |h| h.push(row))
-    }
-
-    fn rows(&self) -> &[Row] {
-        self.history.as_ref().map_or(&[], |h| &h.rows)
     }
 
     fn stopped(&self, display: &Display) -> bool {
@@ -292,7 +246,7 @@ where
                 seconds: self.seconds(),
             };
             display.valid(&at, &row);
-            self.record(row)?;
+            self.history.push(row)?;
             self.state.top_accuracy = self.state.top_accuracy.max(found.accuracy);
             let margin = standard_error(self.state.top_accuracy, found.count);
             if found.accuracy >= self.state.top_accuracy - margin {
@@ -300,7 +254,7 @@ where
             }
         }
         let events = self.input.run.file("events.out.tfevents.0");
-        write_events(&events, self.rows())?;
+        write_events(&events, &self.history.rows)?;
         self.state.epoch += 1;
         self.state.batch = 0;
         self.save()?;
@@ -455,14 +409,8 @@ where
         let model = if best_step == self.state.step || interrupted {
             self.averaged()
         } else {
-            let (path, tensors) = Checkpoint::weights(self.input.run, best_step)?;
-            load_tensors(
-                self.model.valid(),
-                tensors,
-                &path,
-                self.input.key_map,
-                DType::F32,
-            )?
+            let path = Checkpoint::weights(self.input.run, best_step);
+            load(self.model.valid(), &path, self.input.key_map, DType::F32)?
         };
         Ok(Outcome {
             model,
@@ -471,7 +419,7 @@ where
             best_accuracy: self.state.best.map(|(accuracy, _)| accuracy),
             seconds: self.seconds(),
             interrupted,
-            rows: self.history.map(|h| h.rows).unwrap_or_default(),
+            rows: self.history.rows,
         })
     }
 }
@@ -490,4 +438,37 @@ fn standard_error(accuracy: f64, count: usize) -> f64 {
 
 fn all_finite<B: Backend>(flat: Tensor<B, 1>) -> bool {
     flat.into_data().iter::<f32>().all(f32::is_finite)
+}
+
+/// Checks that a checkpoint's numbers fit each other and the data.
+fn check_position(path: &Path, state: &State, batches: usize) -> Result<()> {
+    let State {
+        step, epoch, batch, ..
+    } = *state;
+    if batch < batches && epoch * batches + batch == step {
+        return Ok(());
+    }
+    let message =
+        format!("step {step} is not batch {batch} of epoch {epoch} with {batches} batches each");
+    Err(Error::malformed(path.join("state.json"), message))
+}
+
+/// Puts back weights, optimizer state and average of the checkpoint in folder `path`.
+fn restore<B: AutodiffBackend, M: AutodiffModule<B>>(
+    model: M,
+    optimizer: &mut Optimizer<B>,
+    ema: &mut Option<Ema<B::InnerBackend>>,
+    input: &TrainInput<B>,
+    path: &Path,
+    step: usize,
+) -> Result<M> {
+    let file = path.join("model.safetensors");
+    let model = load(model, &file, input.key_map, DType::F32)?;
+    let file = path.join("optimizer.safetensors");
+    optimizer.restore(read_safetensors(&file)?, step, &model, &file)?;
+    if let Some(ema) = ema {
+        let file = path.join("ema.safetensors");
+        ema.restore(&load(model.valid(), &file, input.key_map, DType::F32)?);
+    }
+    Ok(model)
 }

@@ -4,17 +4,17 @@ mod args;
 
 pub use args::Args;
 
-use crate::common::{group, print_json, set_threads};
-use burn::module::{AutodiffModule, Module, ModuleVisitor, Param};
+use crate::common::{print_json, set_threads};
+use burn::module::AutodiffModule;
 use burn::tensor::backend::{AutodiffBackend, BackendTypes};
 use burn::tensor::{DType, Tensor};
 use burn_zoo::{AutoConfig, DeviceSpec, ModelCard, WithBackend, WithModel, with_backend};
 use burn_zoo_checkpoint::{KeyMap, save, write_atomically};
-use burn_zoo_core::{Error, ImageClassifier, Mode, Result};
+use burn_zoo_core::{Error, ImageClassifier, Mode, Result, group_digits};
 use burn_zoo_images::{Dataset, Loader, LoaderOptions, OpenOptions, Transform, open};
 use burn_zoo_train::{
     Evaluation, Outcome, ProgressKind, Recipe, ReportInput, RunDir, TrainInput, draw_images,
-    evaluate, interrupt_flag, train, write_report,
+    evaluate, interrupt_flag, train, trainable, write_report,
 };
 use clap::{CommandFactory, FromArgMatches, Parser};
 use std::io::IsTerminal;
@@ -198,11 +198,11 @@ impl<B: AutodiffBackend> WithModel<B> for OnDevice<'_, <B as BackendTypes>::Devi
             Place::New { out, command } => (RunDir::create(&out, recipe, &command)?, false),
             Place::Resumed(run) => (run, true),
         };
-        let num_parameters = trainable(&model);
+        let num_parameters = trainable(&model).iter().map(|(_, len)| len).sum();
         burn_zoo_core::say!(
             "{} ({} parameters) on {}: {} training, {} validation, {} test images; {} with {} threads; run folder {}",
             recipe.model,
-            group(num_parameters as u64),
+            group_digits(num_parameters as u64),
             dataset.name,
             dataset.train.len(),
             dataset.valid.len(),
@@ -296,21 +296,6 @@ fn report<B: AutodiffBackend, M: ImageClassifier<B::InnerBackend>>(
         best_accuracy: outcome.best_accuracy,
         step: outcome.step,
     })
-}
-
-/// Parameters that receive gradients.
-fn trainable<B: AutodiffBackend, M: Module<B>>(model: &M) -> usize {
-    struct Count(usize);
-    impl<B: AutodiffBackend> ModuleVisitor<B> for Count {
-        fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<B, D>>) {
-            if param.is_require_grad() {
-                self.0 += param.shape().num_elements();
-            }
-        }
-    }
-    let mut count = Count(0);
-    model.visit(&mut count);
-    count.0
 }
 
 /// The last lines: pictures, what came out, where it is and what to try next.

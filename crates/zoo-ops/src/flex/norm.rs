@@ -53,8 +53,8 @@ fn sum2(a: &[f32], b: &[f32], f: impl Fn(f32, f32) -> f32) -> f64 {
             lanes[i] += f(a[i], b[i]);
         }
     }
-    let rest: f32 = a_rest.iter().zip(b_rest).map(|(a, b)| f(*a, *b)).sum();
-    lanes.iter().map(|v| f64::from(*v)).sum::<f64>() + f64::from(rest)
+    let rest = a_rest.iter().zip(b_rest).map(|(a, b)| f64::from(f(*a, *b)));
+    lanes.iter().map(|v| f64::from(*v)).chain(rest).sum()
 }
 
 /// Normalises with the batch's statistics; see [`crate::batch_norm_train`].

@@ -8,7 +8,7 @@ use crate::recipe::Recipe;
 use askama::Template;
 use base64::Engine;
 use burn_zoo_checkpoint::write_atomically;
-use burn_zoo_core::{Error, Result};
+use burn_zoo_core::{Error, Result, group_digits};
 use burn_zoo_image::Image;
 use burn_zoo_images::Dataset;
 use charts::{Series, line_chart};
@@ -127,7 +127,7 @@ fn page<'a>(path: &Path, input: &'a ReportInput) -> Result<Page<'a>> {
                 "waiting for input",
                 format!("{:.1} %", 100.0 * median(waits)),
             ),
-            ("parameters", group(input.num_parameters as u64)),
+            ("parameters", group_digits(input.num_parameters as u64)),
             (
                 "MFLOPs an image",
                 format!("{:.1}", input.flops as f64 / 1e6),
@@ -210,19 +210,6 @@ fn smooth(points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
 fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(0.0)
-}
-
-/// Digits in groups of three.
-fn group(n: u64) -> String {
-    let digits = n.to_string();
-    let mut text = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// The image as PNG in an address that holds its own data; large ones are made smaller.
