@@ -80,18 +80,18 @@ impl Fixture {
         } else {
             BlockType::Bottleneck
         };
+        let stem = if is("stem", "cifar") {
+            Stem::Cifar
+        } else {
+            Stem::ImageNet
+        };
         ResNetConfig {
-            width: number("width"),
             groups: number("groups"),
             width_per_group: number("width_per_group"),
-            stem: if is("stem", "cifar") {
-                Stem::Cifar
-            } else {
-                Stem::ImageNet
-            },
+            stem,
             num_channels: number("in_channels"),
             num_classes: number("num_classes"),
-            ..ResNetConfig::new(block, layers)
+            ..ResNetConfig::new(block, layers).with_width(number("width"))
         }
     }
 }

@@ -12,6 +12,7 @@ relative to the output folder. The suffix says what the content is:
 
     .safetensors      (tensors, metadata): dict of name -> torch tensor, dict of str -> str
     .json, .json.gz   anything json.dumps takes
+    .pth              bytes
 
 The bytes are the same on every run. On another CPU or BLAS the last bits of computed tensors may
 differ, although the settings below ask for code paths that do not depend on the CPU.
@@ -25,22 +26,27 @@ os.environ.setdefault("ATEN_CPU_CAPABILITY", "default")
 
 import argparse
 import gzip
+import io
 import json
+import pickle
 import sys
 from pathlib import Path
 
 import safetensors.torch
 import torch
 
+import checkpoints
+import forward
+import ops
 import resnet
 
 ROOT = Path(__file__).resolve().parents[2]
-FAMILIES = [resnet]
+FAMILIES = [ops, checkpoints, resnet, forward]
 
 
 def encode_safetensors(tensors, metadata):
     """safetensors bytes with the header keys sorted: the library's metadata order is not fixed."""
-    data = safetensors.torch.save({k: t.detach().contiguous() for k, t in tensors.items()}, metadata)
+    data = safetensors.torch.save({k: t.detach().contiguous().clone() for k, t in tensors.items()}, metadata)
     body = 8 + int.from_bytes(data[:8], "little")
     header = json.dumps(json.loads(data[8:body]), sort_keys=True, separators=(",", ":")).encode()
     header += b" " * (-len(header) % 8)
@@ -54,7 +60,31 @@ def encode(path, content):
         return (json.dumps(content, indent=2) + "\n").encode()
     if path.endswith(".json.gz"):
         return gzip.compress(json.dumps(content, separators=(",", ":")).encode(), mtime=0)
+    if path.endswith(".pth"):
+        return content
     raise ValueError(f"no encoding for {path}")
+
+
+def same(path, old, new):
+    """Whether a file needs no rewrite. torch's legacy format names storages by their addresses, so
+    such a file is compared by what it holds."""
+    if old == new or not path.endswith("legacy.pth") or old is None:
+        return old == new
+    try:
+        old, new = (torch.load(io.BytesIO(data), weights_only=True) for data in (old, new))
+    except pickle.UnpicklingError:  # the hostile one
+        return False
+    return equal(old, new)
+
+
+def equal(a, b):
+    if torch.is_tensor(a):
+        return torch.is_tensor(b) and a.shape == b.shape and a.stride() == b.stride() and torch.equal(a, b)
+    if isinstance(a, dict):
+        return list(a) == list(b) and all(equal(a[key], b[key]) for key in a)
+    if isinstance(a, list):
+        return len(a) == len(b) and all(map(equal, a, b))
+    return a == b
 
 
 def main():
@@ -72,7 +102,7 @@ def main():
             data = encode(name, content)
             path = args.out / name
             old = path.read_bytes() if path.exists() else None
-            state = "new" if old is None else "same" if old == data else "changed"
+            state = "new" if old is None else "same" if same(name, old, data) else "changed"
             print(f"{state:<8}{len(data):>8}  {path}", flush=True)
             if state != "same":
                 differs = True

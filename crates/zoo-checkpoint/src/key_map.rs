@@ -1,22 +1,54 @@
-/// How a model's parameter paths are spelt in a family of files, in both directions.
-#[derive(Clone, Copy, Debug, Default)]
+use std::borrow::Cow;
+
+/// How a model's parameter paths are spelt in one kind of file, in both directions.
+///
+/// A family has one map for each spelling that is in the wild; [`load`](crate::load) takes the one
+/// that fits a file best.
+#[derive(Clone, Debug, Default)]
 pub struct KeyMap {
-    /// Pieces of a path and what they are called in the file. A piece is one or more whole
-    /// components: `("downsample.conv", "downsample.0")`.
-    pub renamed: &'static [(&'static str, &'static str)],
+    /// Whose spelling it is: `torchvision`, `transformers`, `timm`…
+    pub name: &'static str,
+    /// Pieces of a path and what they are called in the file, applied in order. A piece is one or
+    /// more whole components. In ours `*` stands for any one component and `^` holds a piece to the
+    /// beginning of the path; in theirs `*` is that component and `*+1` the number after it:
+    /// `("^layers.*", "layer*+1")`.
+    pub renamed: Vec<(Cow<'static, str>, Cow<'static, str>)>,
     /// Last components of file keys that hold nothing the model needs, with the reason.
     pub dropped: &'static [(&'static str, &'static str)],
 }
 
 impl KeyMap {
+    /// A map with these renamed pieces and dropped keys.
+    pub fn new(
+        name: &'static str,
+        renamed: &[(&'static str, &'static str)],
+        dropped: &'static [(&'static str, &'static str)],
+    ) -> Self {
+        let cow =
+            |(ours, theirs): &(&'static str, &'static str)| ((*ours).into(), (*theirs).into());
+        Self {
+            name,
+            renamed: renamed.iter().map(cow).collect(),
+            dropped,
+        }
+    }
+
+    /// Renames one more piece, after the others.
+    pub fn rename(
+        &mut self,
+        ours: impl Into<Cow<'static, str>>,
+        theirs: impl Into<Cow<'static, str>>,
+    ) {
+        self.renamed.push((ours.into(), theirs.into()));
+    }
+
     /// The key in the file of the parameter at `path`.
     pub fn key(&self, path: &str) -> String {
-        // Dots at both ends make sure that whole components are compared.
-        let mut key = format!(".{path}.");
-        for (ours, theirs) in self.renamed {
-            key = key.replace(&format!(".{ours}."), &format!(".{theirs}."));
+        let mut key: Vec<String> = path.split('.').map(String::from).collect();
+        for (ours, theirs) in &self.renamed {
+            rename(&mut key, ours, theirs);
         }
-        key[1..key.len() - 1].to_string()
+        key.join(".")
     }
 
     /// Whether the file's `key` is known to hold nothing the model needs.
@@ -26,32 +58,91 @@ impl KeyMap {
     }
 }
 
+/// Puts `theirs` for the first place where `ours` fits.
+fn rename(key: &mut Vec<String>, ours: &str, theirs: &str) {
+    let (ours, anchored) = match ours.strip_prefix('^') {
+        Some(rest) => (rest, true),
+        None => (ours, false),
+    };
+    let piece: Vec<&str> = ours.split('.').collect();
+    let fits = |at: usize| {
+        let components = &key[at..at + piece.len()];
+        piece
+            .iter()
+            .zip(components)
+            .all(|(p, k)| *p == "*" || p == k)
+    };
+    let last = (key.len() + 1).saturating_sub(piece.len());
+    let Some(at) = (0..if anchored { last.min(1) } else { last }).find(|at| fits(*at)) else {
+        return;
+    };
+    let kept: Vec<String> = key
+        .splice(at..at + piece.len(), [])
+        .zip(&piece)
+        .filter(|(_, piece)| **piece == "*")
+        .map(|(component, _)| component)
+        .collect();
+    let mut kept = kept.into_iter();
+    let mut new = |theirs: &str| match theirs.split_once('*') {
+        Some((before, step)) => {
+            let component = kept.next().unwrap_or_default();
+            let moved = step
+                .parse::<usize>()
+                .ok()
+                .zip(component.parse::<usize>().ok());
+            let component = moved.map_or(component, |(step, n)| (n + step).to_string());
+            format!("{before}{component}")
+        }
+        None => theirs.to_string(),
+    };
+    let new: Vec<String> = theirs
+        .split('.')
+        .filter(|t| !t.is_empty())
+        .map(&mut new)
+        .collect();
+    key.splice(at..at, new);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const MAP: KeyMap = KeyMap {
-        renamed: &[("downsample.conv", "downsample.0")],
-        dropped: &[("num_batches_tracked", "a counter")],
-    };
+    fn map() -> KeyMap {
+        KeyMap::new(
+            "a test",
+            &[
+                ("^stem", "resnet.embedder"),
+                ("^layers.*.*", "encoder.stages.*.layers.*"),
+                ("^blocks.*", "layer*+1"),
+                ("downsample.conv", "downsample.0"),
+                ("gone", ""),
+            ],
+            &[("num_batches_tracked", "a counter")],
+        )
+    }
 
     #[test]
     fn whole_components_are_renamed() {
-        let key = |path| MAP.key(path);
-        assert_eq!(
-            key("layer1.0.downsample.conv.weight"),
-            "layer1.0.downsample.0.weight"
-        );
-        assert_eq!(key("downsample.conv"), "downsample.0");
-        assert_eq!(
-            key("my_downsample.conv1.weight"),
-            "my_downsample.conv1.weight"
-        );
+        for (path, key) in [
+            ("a.0.downsample.conv.weight", "a.0.downsample.0.weight"),
+            ("downsample.conv", "downsample.0"),
+            ("my_downsample.conv1.weight", "my_downsample.conv1.weight"),
+            ("stem.weight", "resnet.embedder.weight"),
+            ("a.stem.weight", "a.stem.weight"),
+            ("stem", "resnet.embedder"),
+            ("layers.3.12.bias", "encoder.stages.3.layers.12.bias"),
+            ("a.layers.3.12.bias", "a.layers.3.12.bias"),
+            ("layers.3", "layers.3"),
+            ("blocks.9.downsample.conv", "layer10.downsample.0"),
+            ("a.gone.b", "a.b"),
+        ] {
+            assert_eq!(map().key(path), key, "{path}");
+        }
     }
 
     #[test]
     fn only_the_last_component_decides_what_is_dropped() {
-        assert!(MAP.drops("bn1.num_batches_tracked"));
-        assert!(!MAP.drops("num_batches_tracked.weight"));
+        assert!(map().drops("bn1.num_batches_tracked"));
+        assert!(!map().drops("num_batches_tracked.weight"));
     }
 }

@@ -1,15 +1,33 @@
 //! Strict loading and saving of model weights by name.
 //!
-//! A model's parameters are known by their path (`layer1.0.conv1.weight`). A [`KeyMap`] says what
-//! each is called in a file and which keys of a file are dropped, and why. [`load`] succeeds only
-//! when every parameter found its key, in its shape, and no key is left over.
+//! A model's parameters are known by their path (`layers.0.0.conv1.weight`). A [`KeyMap`] says what
+//! each is called in a kind of file and which keys of a file are dropped, and why. [`load`] succeeds
+//! only when every parameter found its key, in its shape, and no key is left over.
+//!
+//! Files are mapped into memory and read tensor by tensor: safetensors, one file or sharded, and
+//! with the feature `pth` PyTorch's own.
 
-mod file;
+mod atomic;
+mod convert;
+mod gradients;
 mod key_map;
-mod module;
+mod lazy;
+mod load;
+mod memory;
+mod pytorch;
+mod safetensors_file;
+mod save;
+mod sharded;
 mod walk;
 
-pub use file::{Tensors, read_safetensors, write_atomically, write_safetensors};
+pub use atomic::write_atomically;
+pub use gradients::{FlatGradients, collect_gradients};
 pub use key_map::KeyMap;
-pub use module::{collect, load, load_tensors, save};
+pub use lazy::{LazyTensor, LazyTensors};
+pub use load::{LoadOptions, LoadReport, load, load_tensors, load_with};
+pub use safetensors_file::{read_safetensors, write_safetensors};
+pub use save::{collect, save, save_folder};
 pub use walk::{ParamMapper, ParamVisitor, map_params, visit_params};
+
+/// Named tensors in memory.
+pub type Tensors = std::collections::BTreeMap<String, burn::tensor::TensorData>;

@@ -19,8 +19,3 @@ pub fn read(path: &Path, num_classes: usize) -> Result<Vec<String>> {
     }
     Ok(names)
 }
-
-/// Numbers, where no names are known.
-pub fn numbers(num_classes: usize) -> Vec<String> {
-    (0..num_classes).map(|i| i.to_string()).collect()
-}

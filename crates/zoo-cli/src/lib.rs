@@ -4,6 +4,7 @@
 
 mod common;
 mod eval;
+mod forward;
 mod info;
 mod labels;
 mod list;
@@ -42,6 +43,8 @@ enum Command {
     Eval(eval::Args),
     /// Classify images: a file, several, or a folder
     Predict(predict::Args),
+    /// Run a model on tensors from a file, with gradients where asked for
+    Forward(forward::Args),
 }
 
 /// Runs the command line of this process and gives its exit code.
@@ -52,6 +55,7 @@ pub fn main() -> i32 {
         Command::Train(args) => return finish_code(train::run(*args)),
         Command::Eval(args) => eval::run(&args),
         Command::Predict(args) => predict::run(&args),
+        Command::Forward(args) => forward::run(&args),
     })
 }
 

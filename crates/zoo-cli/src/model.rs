@@ -1,9 +1,8 @@
 //! Which trained model a command uses.
 
 use crate::common::{BackendArgs, dtype};
-use crate::labels;
 use burn::tensor::{DType, backend::Backend};
-use burn_zoo::{AutoModel, ModelCard};
+use burn_zoo::{AutoModel, ModelCard, Pretrained};
 use burn_zoo_core::{Error, Result};
 use std::path::{Path, PathBuf};
 
@@ -12,8 +11,8 @@ use std::path::{Path, PathBuf};
 pub struct ModelArgs {
     /// A run or model folder, or a model of `zoo list` together with --weights
     pub model: String,
-    /// Weights of a listed model, a safetensors file
-    #[arg(long, value_name = "FILE")]
+    /// Weights of a listed model: a safetensors or PyTorch file, the index of a sharded one, or a folder
+    #[arg(long, value_name = "PATH")]
     weights: Option<PathBuf>,
     /// f32, f64, bf16 or f16
     #[arg(long, default_value = "f32", value_name = "TYPE")]
@@ -26,18 +25,16 @@ impl ModelArgs {
     /// The model on `device`, what is known about it, and the dtype it computes in.
     pub fn load<B: Backend>(&self, device: &B::Device) -> Result<(AutoModel<B>, ModelCard, DType)> {
         let dtype = dtype::<B>(&self.dtype, device)?;
-        let (model, card) = load(&self.model, self.weights.as_deref(), dtype, device)?;
-        Ok((model, card, dtype))
+        let pretrained = open(&self.model, self.weights.as_deref())?;
+        let from = &pretrained.weights.path;
+        pretrained.card.check_for_images(from)?;
+        let model = pretrained.model(dtype, device)?;
+        Ok((model, pretrained.card, dtype))
     }
 }
 
-/// A model folder, or a listed model with a weights file.
-fn load<B: Backend>(
-    model: &str,
-    weights: Option<&Path>,
-    dtype: DType,
-    device: &B::Device,
-) -> Result<(AutoModel<B>, ModelCard)> {
+/// A model folder, or a listed model with its weights.
+fn open(model: &str, weights: Option<&Path>) -> Result<Pretrained> {
     let folder = Path::new(model);
     if folder.is_dir() {
         if weights.is_some() {
@@ -46,7 +43,7 @@ fn load<B: Backend>(
                 "is for a listed model; a folder has its own",
             ));
         }
-        return AutoModel::from_folder(folder, dtype, device);
+        return Pretrained::open(folder, None);
     }
     if model.contains(['/', '\\', '.']) {
         let hint =
@@ -68,18 +65,5 @@ fn load<B: Backend>(
             format!("a listed model needs a weights file: {from}"),
         ));
     };
-    if !weights.is_file() {
-        return Err(Error::NotFound {
-            path: weights.to_path_buf(),
-            hint: "give a safetensors file".into(),
-        });
-    }
-    let model = AutoModel::new(&entry.config, Some(weights), dtype, device)?;
-    let card = ModelCard {
-        name: entry.preset.name.into(),
-        class_names: labels::numbers(entry.config.num_classes()),
-        model: entry.config,
-        preprocessing: entry.preset.preprocessing,
-    };
-    Ok((model, card))
+    Pretrained::open(weights, Some(model))
 }

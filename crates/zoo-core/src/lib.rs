@@ -14,7 +14,7 @@ mod output;
 mod preset;
 mod stages;
 
-pub use classifier::ImageClassifier;
+pub use classifier::{ImageClassifier, UpstreamOutput};
 pub use error::{Error, Result};
 pub use mode::Mode;
 pub use names::{group_digits, nearest, similar};

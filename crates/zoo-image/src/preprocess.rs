@@ -1,7 +1,8 @@
 use crate::Image;
 use burn_zoo_core::{Error, Interpolation, Preprocessing, Result};
-use fast_image_resize::images::Image as Buffer;
-use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer};
+use fast_image_resize::images::{TypedImage, TypedImageRef};
+use fast_image_resize::pixels::{U8, U8x3};
+use fast_image_resize::{FilterType, PixelTrait, ResizeAlg, ResizeOptions, Resizer};
 
 /// The most pixels an image may have after its resize.
 const MOST_PIXELS: usize = 1 << 24;
@@ -83,25 +84,6 @@ pub fn resize(
     height: usize,
     interpolation: Interpolation,
 ) -> Result<Image> {
-    let pixel = if image.channels == 1 {
-        PixelType::U8
-    } else {
-        PixelType::U8x3
-    };
-    let fail = |e: String| {
-        Error::usage(
-            "resize",
-            format!("{}×{} to {width}×{height}: {e}", image.width, image.height),
-        )
-    };
-    let source = Buffer::from_vec_u8(
-        image.width as u32,
-        image.height as u32,
-        image.pixels.clone(),
-        pixel,
-    )
-    .map_err(|e| fail(e.to_string()))?;
-    let mut target = Buffer::new(width as u32, height as u32, pixel);
     let filter = match interpolation {
         Interpolation::Bilinear => FilterType::Bilinear,
         Interpolation::Bicubic => FilterType::CatmullRom,
@@ -109,15 +91,38 @@ pub fn resize(
     let options = ResizeOptions::new()
         .resize_alg(ResizeAlg::Convolution(filter))
         .crop(left as f64, top as f64, box_width as f64, box_height as f64);
-    Resizer::new()
-        .resize(&source, &mut target, &options)
-        .map_err(|e| fail(e.to_string()))?;
-    Ok(Image {
+    let mut resized = Image {
         width,
         height,
         channels: image.channels,
-        pixels: target.into_vec(),
-    })
+        pixels: vec![0; width * height * image.channels],
+    };
+    let done = match image.channels {
+        1 => resize_pixels::<U8>(image, &mut resized, &options),
+        _ => resize_pixels::<U8x3>(image, &mut resized, &options),
+    };
+    done.map_err(|e| {
+        let message = format!("{}×{} to {width}×{height}: {e}", image.width, image.height);
+        Error::usage("resize", message)
+    })?;
+    Ok(resized)
+}
+
+/// Only for the types of pixel in use: all of the library's take a minute to compile.
+fn resize_pixels<P: PixelTrait>(
+    from: &Image,
+    to: &mut Image,
+    options: &ResizeOptions,
+) -> std::result::Result<(), String> {
+    let (width, height) = (from.width as u32, from.height as u32);
+    let source =
+        TypedImageRef::<P>::from_buffer(width, height, &from.pixels).map_err(|e| e.to_string())?;
+    let (width, height) = (to.width as u32, to.height as u32);
+    let mut target =
+        TypedImage::<P>::from_buffer(width, height, &mut to.pixels).map_err(|e| e.to_string())?;
+    Resizer::new()
+        .resize_typed(&source, &mut target, options)
+        .map_err(|e| e.to_string())
 }
 
 /// The square of side `side` in the middle, padded with black where the image is smaller;

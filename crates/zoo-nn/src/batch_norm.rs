@@ -35,6 +35,16 @@ impl<B: Backend> BatchNorm2d<B> {
         }
     }
 
+    /// The same with another `eps` and `momentum`, the weight of a batch's statistics in the running
+    /// ones.
+    pub fn with(self, eps: f64, momentum: f64) -> Self {
+        Self {
+            eps,
+            momentum,
+            ..self
+        }
+    }
+
     /// `[batch, channels, height, width]` to the same shape.
     pub fn forward(&self, x: Tensor<B, 4>, mode: Mode) -> Tensor<B, 4> {
         match mode {

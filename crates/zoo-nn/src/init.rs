@@ -6,7 +6,8 @@ use rand_chacha::ChaCha8Rng;
 /// Draws initial parameters: the same seed gives the same numbers on every backend.
 pub struct Init<'a, B: Backend> {
     device: &'a B::Device,
-    rng: ChaCha8Rng,
+    /// `None` where the numbers are about to be replaced.
+    rng: Option<ChaCha8Rng>,
 }
 
 impl<'a, B: Backend> Init<'a, B> {
@@ -14,18 +15,32 @@ impl<'a, B: Backend> Init<'a, B> {
     pub fn new(seed: u64, device: &'a B::Device) -> Self {
         Self {
             device,
-            rng: ChaCha8Rng::seed_from_u64(seed),
+            rng: Some(ChaCha8Rng::seed_from_u64(seed)),
         }
+    }
+
+    /// A source of zeros, for a model whose weights come from a file: nothing is drawn, and on the
+    /// CPU memory is taken only when it is written to.
+    pub fn unfilled(device: &'a B::Device) -> Self {
+        Self { device, rng: None }
+    }
+
+    /// The device of the parameters.
+    pub fn device(&self) -> &'a B::Device {
+        self.device
     }
 
     /// Normal values with mean 0 and this standard deviation.
     pub fn normal<const D: usize>(&mut self, shape: [usize; D], std: f64) -> Param<Tensor<B, D>> {
         let len: usize = shape.iter().product();
+        let Some(rng) = &mut self.rng else {
+            return self.constant(shape, 0.0);
+        };
         // Box-Muller; each pair of uniforms gives two normals.
         let mut values = Vec::with_capacity(len + 1);
         while values.len() < len {
-            let radius = (-2.0 * (1.0 - self.rng.random::<f64>()).ln()).sqrt() * std;
-            let (sin, cos) = (std::f64::consts::TAU * self.rng.random::<f64>()).sin_cos();
+            let radius = (-2.0 * (1.0 - rng.random::<f64>()).ln()).sqrt() * std;
+            let (sin, cos) = (std::f64::consts::TAU * rng.random::<f64>()).sin_cos();
             values.extend([(radius * cos) as f32, (radius * sin) as f32]);
         }
         values.truncate(len);
@@ -39,8 +54,11 @@ impl<'a, B: Backend> Init<'a, B> {
         bound: f64,
     ) -> Param<Tensor<B, D>> {
         let len: usize = shape.iter().product();
-        let draw = |rng: &mut ChaCha8Rng| ((rng.random::<f64>() * 2.0 - 1.0) * bound) as f32;
-        let values = (0..len).map(|_| draw(&mut self.rng)).collect();
+        let Some(rng) = &mut self.rng else {
+            return self.constant(shape, 0.0);
+        };
+        let draw = |_| ((rng.random::<f64>() * 2.0 - 1.0) * bound) as f32;
+        let values = (0..len).map(draw).collect();
         self.param(values, shape)
     }
 

@@ -8,10 +8,16 @@
 
 mod batch_norm;
 mod conv;
+mod conv_norm;
 mod init;
+mod inverted_residual;
 mod linear;
 
 pub use batch_norm::BatchNorm2d;
 pub use conv::Conv2d;
+pub use conv_norm::{ConvNorm, ConvNormOptions, Padding};
 pub use init::Init;
+pub use inverted_residual::{
+    InvertedResidual, InvertedResidualOptions, SqueezeExcite, SqueezeExciteOptions,
+};
 pub use linear::Linear;

@@ -17,11 +17,11 @@ mod norm;
 mod optim;
 mod pool;
 
-pub use activation::relu;
+pub use activation::Activation;
 pub use conv::{Conv2dOptions, conv2d};
 pub use counter::{Counts, count};
 pub use linear::linear;
 pub use loss::cross_entropy;
 pub use norm::{batch_norm_eval, batch_norm_train};
 pub use optim::{AdamW, Sgd, adamw_step, sgd_step};
-pub use pool::{global_avg_pool2d, max_pool2d};
+pub use pool::{global_avg_pool2d, max_pool2d, pad2d};

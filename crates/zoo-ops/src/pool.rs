@@ -31,3 +31,24 @@ pub fn global_avg_pool2d<B: Backend>(x: Tensor<B, 4>) -> Tensor<B, 2> {
         .mean_dim(2)
         .reshape([batch, channels])
 }
+
+/// Zeros around an image, `[left, right, top, bottom]` of them.
+pub fn pad2d<B: Backend>(x: Tensor<B, 4>, [left, right, top, bottom]: [usize; 4]) -> Tensor<B, 4> {
+    let beside = |x: Tensor<B, 4>, dim: usize, before: usize, after: usize| {
+        if before + after == 0 {
+            return x;
+        }
+        let zeros = |n: usize| {
+            let mut dims = x.dims();
+            dims[dim] = n;
+            Tensor::zeros(dims, (&x.device(), x.dtype()))
+        };
+        let parts = [zeros(before), x.clone(), zeros(after)];
+        Tensor::cat(
+            parts.into_iter().filter(|p| p.dims()[dim] > 0).collect(),
+            dim,
+        )
+    };
+    let x = beside(x, 3, left, right);
+    beside(x, 2, top, bottom)
+}

@@ -8,7 +8,8 @@ use burn::tensor::backend::AutodiffBackend;
 use burn::tensor::{DType, Tensor, TensorData};
 use burn_flex::Flex;
 use burn_ndarray::NdArray;
-use burn_zoo_ops::{Conv2dOptions, Counts, batch_norm_eval, batch_norm_train, conv2d, count, relu};
+use burn_zoo_ops::{Activation, Conv2dOptions, Counts};
+use burn_zoo_ops::{batch_norm_eval, batch_norm_train, conv2d, count};
 use proptest::prelude::*;
 
 type Fast = Autodiff<Flex>;
@@ -261,27 +262,41 @@ fn a_weight_that_needs_no_gradient_gets_none() {
 }
 
 #[test]
-fn relu_equals_the_generic_form_and_keeps_nan() {
-    fn both<B: AutodiffBackend>(dtype: DType) -> [Vec<f64>; 2] {
+fn activations_equal_the_generic_form_and_keep_nan() {
+    use Activation::*;
+    fn both<B: AutodiffBackend>(activation: Activation, dtype: DType) -> [Vec<f64>; 2] {
+        // Numbers to both sides of every corner; laid out as they come, and transposed.
         let x = leaf::<B, 4>([3, 5, 7, 200], 5, dtype);
-        let side = leaf::<B, 4>([3, 5, 7, 200], 6, dtype);
-        let y = relu(x.clone());
+        let side = leaf::<B, 4>([3, 5, 200, 7], 6, dtype);
+        let y = activation.forward((x.clone() * 8.0).swap_dims(2, 3));
         let grads = (y.clone() * side).sum().backward();
         [values(&y), gradient(&x, &grads)]
     }
-    let (fast, truth) = (both::<Fast>(DType::F32), both::<Truth>(DType::F64));
-    for i in 0..2 {
-        close("relu", &fast[i], &truth[i]).expect("equal");
+    for activation in [Relu, Relu6, Silu, HardSwish, HardSigmoid, Sigmoid] {
+        let (fast, counts) = count(|| both::<Fast>(activation, DType::F32));
+        assert_eq!((counts.fast, counts.generic), (1, 0));
+        let truth = both::<Truth>(activation, DType::F64);
+        for i in 0..2 {
+            close(&format!("{activation:?}"), &fast[i], &truth[i]).expect("equal");
+        }
+        let special = Tensor::<Flex, 1>::from_floats(
+            [f32::NAN, f32::INFINITY, -1e30, -0.0],
+            &Default::default(),
+        );
+        let y: Vec<f32> = activation
+            .forward(special)
+            .into_data()
+            .iter::<f32>()
+            .collect();
+        let at_zero = match activation {
+            HardSigmoid | Sigmoid => 0.5,
+            _ => 0.0,
+        };
+        assert!(
+            y[0].is_nan() && y[2] == 0.0 && y[3] == at_zero,
+            "{activation:?} {y:?}"
+        );
     }
-    let special = Tensor::<Flex, 1>::from_floats(
-        [f32::NAN, f32::INFINITY, -f32::INFINITY, -0.0],
-        &Default::default(),
-    );
-    let y: Vec<f32> = relu(special).into_data().iter::<f32>().collect();
-    assert!(
-        y[0].is_nan() && y[1] == f32::INFINITY && y[2] == 0.0 && y[3] == 0.0,
-        "{y:?}"
-    );
 }
 
 #[test]

@@ -20,11 +20,12 @@ mod tensorboard;
 mod terminal;
 mod train;
 
+pub use burn_zoo_checkpoint::collect_gradients;
 pub use burn_zoo_ops as ops;
 pub use checkpoint::Checkpoint;
 pub use ema::Ema;
 pub use evaluate::{Evaluation, Logits, Prediction, evaluate, predict_batch, to_tensor};
-pub use gradients::{clip_global_norm, collect_gradients, global_norm, trainable};
+pub use gradients::{clip_global_norm, global_norm, trainable};
 pub use metrics::{History, Row};
 pub use optimizer::Optimizer;
 pub use progress::{ProgressKind, interrupt_flag};

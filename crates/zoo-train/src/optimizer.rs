@@ -1,8 +1,8 @@
-use crate::gradients::{FlatGradients, trainable};
+use crate::gradients::trainable;
 use crate::recipe::OptimizerSpec;
 use burn::module::{AutodiffModule, Param};
 use burn::tensor::{DType, Tensor, backend::AutodiffBackend};
-use burn_zoo_checkpoint::{ParamMapper, Tensors, map_params};
+use burn_zoo_checkpoint::{FlatGradients, ParamMapper, Tensors, map_params};
 use burn_zoo_core::{Error, Result};
 use burn_zoo_ops::{AdamW, Sgd, adamw_step, sgd_step};
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 use crate::checkpoint::{Checkpoint, State, sweep};
 use crate::ema::Ema;
 use crate::evaluate::{evaluate, to_tensor};
-use crate::gradients::{clip_global_norm, collect_gradients, global_norm};
+use crate::gradients::{clip_global_norm, global_norm};
 use crate::metrics::{History, Row};
 use crate::optimizer::Optimizer;
 use crate::progress::{Display, Position, ProgressKind};
@@ -12,10 +12,11 @@ use crate::tensorboard::write_events;
 use burn::module::AutodiffModule;
 use burn::tensor::backend::{AutodiffBackend, Backend};
 use burn::tensor::{DType, ElementConversion, Int, Tensor, TensorData};
-use burn_zoo_checkpoint::{KeyMap, Tensors, collect, load, read_safetensors};
+use burn_zoo_checkpoint::{KeyMap, Tensors, collect, collect_gradients, load, read_safetensors};
 use burn_zoo_core::{CollectStages, Error, ImageClassifier, Mode, Result};
 use burn_zoo_images::{Augment, Batch, Dataset, Loader, LoaderOptions, Transform};
 use std::path::Path;
+use std::slice::from_ref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -410,7 +411,12 @@ where
             self.averaged()
         } else {
             let path = Checkpoint::weights(self.input.run, best_step);
-            load(self.model.valid(), &path, self.input.key_map, DType::F32)?
+            load(
+                self.model.valid(),
+                &path,
+                from_ref(self.input.key_map),
+                DType::F32,
+            )?
         };
         Ok(Outcome {
             model,
@@ -463,12 +469,17 @@ fn restore<B: AutodiffBackend, M: AutodiffModule<B>>(
     step: usize,
 ) -> Result<M> {
     let file = path.join("model.safetensors");
-    let model = load(model, &file, input.key_map, DType::F32)?;
+    let model = load(model, &file, from_ref(input.key_map), DType::F32)?;
     let file = path.join("optimizer.safetensors");
     optimizer.restore(read_safetensors(&file)?, step, &model, &file)?;
     if let Some(ema) = ema {
         let file = path.join("ema.safetensors");
-        ema.restore(&load(model.valid(), &file, input.key_map, DType::F32)?);
+        ema.restore(&load(
+            model.valid(),
+            &file,
+            from_ref(input.key_map),
+            DType::F32,
+        )?);
     }
     Ok(model)
 }

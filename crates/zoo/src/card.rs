@@ -19,22 +19,24 @@ pub struct ModelCard {
 }
 
 impl ModelCard {
-    /// Reads `config.json` of `folder`.
+    /// From the contents of `path`.
     ///
     /// # Errors
-    /// If it is absent or malformed.
-    pub fn read(folder: &Path) -> Result<Self> {
-        let path = folder.join("config.json");
-        if !path.is_file() {
-            let hint = "a model folder holds config.json and model.safetensors; a run has them when it is done".into();
-            return Err(Error::NotFound { path, hint });
-        }
-        let text = std::fs::read_to_string(&path).map_err(Error::io(&path, "read"))?;
+    /// If they are malformed.
+    pub(crate) fn from_json(json: serde_json::Value, path: &Path) -> Result<Self> {
         let card: Self =
-            serde_json::from_str(&text).map_err(|e| Error::malformed(&path, e.to_string()))?;
-        card.check()
-            .map_err(|message| Error::malformed(&path, message))?;
+            serde_json::from_value(json).map_err(|e| Error::malformed(path, e.to_string()))?;
+        card.check_for_images(path)?;
         Ok(card)
+    }
+
+    /// Checks that image files can be made into its input; `path` is named where not.
+    ///
+    /// # Errors
+    /// What does not fit together.
+    pub fn check_for_images(&self, path: &Path) -> Result<()> {
+        self.check()
+            .map_err(|message| Error::malformed(path, message))
     }
 
     /// Says what does not fit together.

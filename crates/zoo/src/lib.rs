@@ -1,13 +1,19 @@
 //! Every listed model behind one registry, and the choice of backend at run time.
 //!
 //! - [`models`] lists the presets of every family that is compiled in;
-//! - [`AutoConfig`] and [`AutoModel`] make or load any of them;
+//! - [`AutoConfig`] and [`AutoModel`] make any of them;
+//! - [`Pretrained`] opens a folder or file with weights, [`forward`] runs it on named tensors;
 //! - [`with_backend`] runs code that is generic over the backend on the one a user names.
 
 mod auto;
 mod backend;
 mod card;
+mod family;
+mod forward;
+mod pretrained;
 
 pub use auto::{AutoConfig, AutoModel, Entry, WithModel, find, models};
 pub use backend::{BackendKind, DeviceSpec, WithBackend, with_backend};
 pub use card::ModelCard;
+pub use forward::forward;
+pub use pretrained::Pretrained;

@@ -112,3 +112,102 @@ fn unpack(archive: &Path, files: &[&str], folder: &Path) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    /// The address of a server that gives `body` once and is gone.
+    fn serve_once(body: Vec<u8>) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("an address");
+        std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().expect("a client");
+            let mut request = [0; 2048];
+            let _ = stream.read(&mut request).expect("a request");
+            let head = format!(
+                "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+                body.len()
+            );
+            stream.write_all(head.as_bytes()).expect("a client");
+            stream.write_all(&body).expect("a client");
+        });
+        format!("http://{address}")
+    }
+
+    fn sha256(bytes: &[u8]) -> String {
+        let digest = Sha256::digest(bytes);
+        digest.iter().map(|b| format!("{b:02x}")).collect()
+    }
+
+    fn fetch_from(url: String, hash: &str, files: &[&'static str], folder: &Path) -> Result<()> {
+        let wanted = Wanted {
+            dataset: "a test",
+            files,
+            alternative: ".gz",
+            system: None,
+            urls: &[url],
+            hashes: &[hash],
+        };
+        fetch(&wanted, folder)
+    }
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = std::fs::read_dir(folder).expect("a folder");
+        let mut names: Vec<String> = entries
+            .map(|e| e.expect("an entry").file_name().to_string_lossy().into())
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_file_with_the_right_hash_is_kept_and_not_asked_for_again() {
+        let cache = tempfile::tempdir().expect("a temporary folder");
+        let folder = cache.path().join("made by the download");
+        let body = vec![7; 300_000];
+        let url = format!("{}/pixels.gz", serve_once(body.clone()));
+        let hash = sha256(&body);
+        for _ in 0..2 {
+            fetch_from(url.clone(), &hash, &["pixels"], &folder).expect("served, then at hand");
+        }
+        assert_eq!(names(&folder), ["pixels.gz"]);
+        assert_eq!(std::fs::read(folder.join("pixels.gz")).expect("kept"), body);
+    }
+
+    #[test]
+    fn an_archive_gives_its_files_and_chooses_no_places() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let mut tar = tar::Builder::new(flate2::write::GzEncoder::new(
+            Vec::new(),
+            Default::default(),
+        ));
+        for (name, contents) in [
+            ("batches/one.bin", &b"first"[..]),
+            ("batches/readme.html", b"not wanted"),
+            ("a/../../two.bin", b"second"),
+        ] {
+            let mut header = tar::Header::new_gnu();
+            header.as_mut_bytes()[..name.len()].copy_from_slice(name.as_bytes());
+            header.set_size(contents.len() as u64);
+            header.set_mode(0o644);
+            header.set_cksum();
+            tar.append(&header, contents).expect("in memory");
+        }
+        let body = tar
+            .into_inner()
+            .and_then(|gz| gz.finish())
+            .expect("in memory");
+        let hash = sha256(&body);
+        let url = format!("{}/set.tar.gz", serve_once(body));
+        let inner = folder.path().join("inner");
+        fetch_from(url, &hash, &["one.bin", "two.bin"], &inner).expect("the hash is right");
+        assert_eq!(names(&inner), ["one.bin", "set.tar.gz", "two.bin"]);
+        assert_eq!(names(folder.path()), ["inner"]);
+        assert_eq!(
+            std::fs::read(inner.join("two.bin")).expect("there"),
+            b"second"
+        );
+    }
+}

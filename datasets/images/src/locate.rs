@@ -15,7 +15,7 @@ pub(crate) struct Wanted<'a> {
     pub urls: &'a [String],
     /// SHA-256 of what is at each address.
     #[cfg_attr(not(feature = "download"), allow(dead_code))]
-    pub hashes: &'a [&'static str],
+    pub hashes: &'a [&'a str],
 }
 
 /// Finds all files in `--data-dir`, or else in the system's folder or the cache, or else downloads

@@ -4,27 +4,51 @@ use crate::presets::preset;
 use burn::tensor::{DType, backend::Backend};
 use burn_zoo_checkpoint::{KeyMap, load, save};
 use burn_zoo_core::{Error, Result};
+use burn_zoo_nn::Init;
 use std::path::Path;
 
-/// torchvision's and timm's parameter names.
-pub const KEY_MAP: KeyMap = KeyMap {
-    renamed: &[
-        ("layers.0", "layer1"),
-        ("layers.1", "layer2"),
-        ("layers.2", "layer3"),
-        ("layers.3", "layer4"),
-        ("layers.4", "layer5"),
-        ("layers.5", "layer6"),
-        ("layers.6", "layer7"),
-        ("layers.7", "layer8"),
-        ("downsample.conv", "downsample.0"),
-        ("downsample.norm", "downsample.1"),
-    ],
-    dropped: &[(
-        "num_batches_tracked",
-        "counts batches for momentum=None, which no ResNet uses",
-    )],
-};
+/// Path of the head's weight, `[num_classes, num_features]`.
+pub const HEAD: &str = "fc.weight";
+
+const DROPPED: &[(&str, &str)] = &[(
+    "num_batches_tracked",
+    "counts batches for momentum=None, which no ResNet uses",
+)];
+
+impl ResNetConfig {
+    /// The spellings of the parameters' names: torchvision's and timm's, which is written; transformers'
+    /// `ResNetForImageClassification`, and its `ResNetModel`.
+    pub fn key_maps(&self) -> Vec<KeyMap> {
+        let torchvision = [
+            ("^layers.*", "layer*+1"),
+            ("downsample.conv", "downsample.0"),
+            ("downsample.norm", "downsample.1"),
+        ];
+        let transformers = [
+            ("^conv1", "embedder.embedder.convolution"),
+            ("^bn1", "embedder.embedder.normalization"),
+            ("^layers.*.*", "encoder.stages.*.layers.*"),
+            ("conv1", "layer.0.convolution"),
+            ("bn1", "layer.0.normalization"),
+            ("conv2", "layer.1.convolution"),
+            ("bn2", "layer.1.normalization"),
+            ("conv3", "layer.2.convolution"),
+            ("bn3", "layer.2.normalization"),
+            ("downsample.conv", "shortcut.convolution"),
+            ("downsample.norm", "shortcut.normalization"),
+            ("^fc", "classifier.1"),
+        ];
+        let base = KeyMap::new("transformers, ResNetModel", &transformers, DROPPED);
+        let mut classifier = KeyMap::new("transformers", &transformers, DROPPED);
+        classifier.rename("^embedder", "resnet.embedder");
+        classifier.rename("^encoder", "resnet.encoder");
+        vec![
+            KeyMap::new("torchvision", &torchvision, DROPPED),
+            classifier,
+            base,
+        ]
+    }
+}
 
 impl<B: Backend> ResNet<B> {
     /// A preset's network with random weights (seed 0).
@@ -35,35 +59,34 @@ impl<B: Backend> ResNet<B> {
         Self::new(&preset(name)?.1, 0, device)
     }
 
-    /// A preset's network with weights from a local safetensors file in torchvision's names.
+    /// A preset's network with weights from a local file or folder, in torchvision's, timm's or
+    /// transformers' names.
     ///
     /// # Errors
     /// If the preset is unknown, or the file is absent, malformed or not this model's.
-    pub fn from_pretrained(name: &str, file: impl AsRef<Path>, device: &B::Device) -> Result<Self> {
+    pub fn from_pretrained(name: &str, path: impl AsRef<Path>, device: &B::Device) -> Result<Self> {
         let (info, config) = preset(name)?;
-        let file = file.as_ref();
-        if !file.is_file() {
+        let path = path.as_ref();
+        if !path.exists() {
             let hint = match &info.weights {
-                Some(weights) => format!(
-                    "{name}'s published weights are at {} (save its state_dict as safetensors)",
-                    weights.url
-                ),
+                Some(weights) => format!("{name}'s published weights are at {}", weights.url),
                 None => format!("{name} has no published weights; train it"),
             };
             return Err(Error::NotFound {
-                path: file.to_path_buf(),
+                path: path.to_path_buf(),
                 hint,
             });
         }
-        Self::from_file(&config, file, device)
+        Self::from_file(&config, path, device)
     }
 
-    /// A network of this configuration with weights from a safetensors file, as f32.
+    /// A network of this configuration with weights from a file or folder, as f32.
     ///
     /// # Errors
     /// If the file is absent, malformed or not this model's.
-    pub fn from_file(config: &ResNetConfig, file: &Path, device: &B::Device) -> Result<Self> {
-        load(Self::new(config, 0, device)?, file, &KEY_MAP, DType::F32)
+    pub fn from_file(config: &ResNetConfig, path: &Path, device: &B::Device) -> Result<Self> {
+        let model = Self::init(config, &mut Init::unfilled(device))?;
+        load(model, path, &config.key_maps(), DType::F32)
     }
 
     /// Writes the weights as a safetensors file in torchvision's names.
@@ -71,6 +94,6 @@ impl<B: Backend> ResNet<B> {
     /// # Errors
     /// If the file cannot be written; nothing is left half-written.
     pub fn save(&self, file: &Path) -> Result<()> {
-        save(self, file, &KEY_MAP)
+        save(self, file, &self.config().key_maps()[0])
     }
 }

@@ -1,5 +1,7 @@
 use burn_zoo_core::{Error, Result};
+use burn_zoo_ops::Activation;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// The residual block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,30 +33,40 @@ pub enum Stem {
     Cifar,
 }
 
-/// The shape of a ResNet; `layers`, `groups`, `width_per_group` and `zero_init_residual` are
-/// torchvision's names.
+/// The shape of a ResNet, in the names of transformers' `ResNetConfig`; `groups`,
+/// `width_per_group` and `zero_init_residual` are torchvision's.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ResNetConfig {
     /// The residual block.
-    pub block: BlockType,
-    /// Blocks in each stage. The width doubles and the image halves from stage to stage.
-    pub layers: Vec<usize>,
-    /// Channels after the stem and in the first stage.
-    #[serde(default = "default_width")]
-    pub width: usize,
+    pub layer_type: BlockType,
+    /// Blocks in each stage. The image halves from stage to stage.
+    pub depths: Vec<usize>,
+    /// Channels after the stem.
+    pub embedding_size: usize,
+    /// Channels after each stage.
+    pub hidden_sizes: Vec<usize>,
     /// Groups of the bottleneck's 3×3 convolution (ResNeXt's cardinality).
     #[serde(default = "one")]
     pub groups: usize,
-    /// Channels per group of that convolution, at a stage width of 64.
-    #[serde(default = "default_width")]
+    /// Channels per group of that convolution, where the stage ends in 256 channels.
+    #[serde(default = "sixty_four")]
     pub width_per_group: usize,
     /// What stands before the first stage.
     pub stem: Stem,
+    /// After the stem and after each block; between a block's convolutions it is always ReLU.
+    #[serde(default = "relu")]
+    pub hidden_act: Activation,
+    /// The first stage halves the image too.
+    #[serde(default)]
+    pub downsample_in_first_stage: bool,
+    /// A bottleneck strides in its first convolution, as the paper has it ("v1"), not in its 3×3.
+    #[serde(default)]
+    pub downsample_in_bottleneck: bool,
     /// Channels of the image.
     #[serde(default = "three")]
     pub num_channels: usize,
-    /// Classes of the head.
+    /// Classes of the head; 0: there is no head.
     pub num_classes: usize,
     /// Start every block as the identity: the last norm of each has weight 0 (Goyal et al. 2017).
     #[serde(default)]
@@ -69,45 +81,119 @@ fn three() -> usize {
     3
 }
 
-fn default_width() -> usize {
+fn sixty_four() -> usize {
     64
 }
 
+fn relu() -> Activation {
+    Activation::Relu
+}
+
 impl ResNetConfig {
-    /// An ImageNet network with 1,000 classes.
-    pub fn new(block: BlockType, layers: impl Into<Vec<usize>>) -> Self {
+    /// An ImageNet network with 1,000 classes, whose width starts at 64 and doubles with each stage.
+    pub fn new(layer_type: BlockType, depths: impl Into<Vec<usize>>) -> Self {
+        let depths = depths.into();
+        let hidden = |i: usize| (64 * layer_type.expansion()) << i.min(32);
         Self {
-            block,
-            layers: layers.into(),
-            width: 64,
+            layer_type,
+            embedding_size: 64,
+            hidden_sizes: (0..depths.len()).map(hidden).collect(),
+            depths,
             groups: 1,
             width_per_group: 64,
             stem: Stem::ImageNet,
+            hidden_act: Activation::Relu,
+            downsample_in_first_stage: false,
+            downsample_in_bottleneck: false,
             num_channels: 3,
             num_classes: 1000,
             zero_init_residual: false,
         }
     }
 
+    /// The same with another width of the stem and the first stage.
+    pub fn with_width(mut self, width: usize) -> Self {
+        for size in &mut self.hidden_sizes {
+            *size = size.saturating_mul(width) / self.embedding_size;
+        }
+        self.embedding_size = width;
+        self
+    }
+
     /// A CIFAR network of `6 n + 2` layers (He et al. 2015, section 4.2), with projections where
     /// the width changes.
     pub fn cifar(n: usize) -> Self {
         Self {
-            width: 16,
             stem: Stem::Cifar,
             num_classes: 10,
-            ..Self::new(BlockType::Basic, [n; 3])
+            ..Self::new(BlockType::Basic, [n; 3]).with_width(16)
         }
+    }
+
+    /// From the `config.json` of transformers' `ResNetForImageClassification` or `ResNetModel`; what
+    /// it leaves out has that class's defaults.
+    ///
+    /// # Errors
+    /// Names the field that cannot be used.
+    pub fn from_transformers(json: &Value) -> Result<Self> {
+        #[derive(Deserialize)]
+        #[serde(default)]
+        struct Upstream {
+            num_channels: usize,
+            embedding_size: usize,
+            hidden_sizes: Vec<usize>,
+            depths: Vec<usize>,
+            layer_type: BlockType,
+            hidden_act: Activation,
+            downsample_in_first_stage: bool,
+            downsample_in_bottleneck: bool,
+        }
+        impl Default for Upstream {
+            fn default() -> Self {
+                Self {
+                    num_channels: 3,
+                    embedding_size: 64,
+                    hidden_sizes: vec![256, 512, 1024, 2048],
+                    depths: vec![3, 4, 6, 3],
+                    layer_type: BlockType::Bottleneck,
+                    hidden_act: Activation::Relu,
+                    downsample_in_first_stage: false,
+                    downsample_in_bottleneck: false,
+                }
+            }
+        }
+        let upstream =
+            Upstream::deserialize(json).map_err(|e| Error::usage("config.json", e.to_string()))?;
+        let config = Self {
+            layer_type: upstream.layer_type,
+            depths: upstream.depths,
+            embedding_size: upstream.embedding_size,
+            hidden_sizes: upstream.hidden_sizes,
+            groups: 1,
+            width_per_group: 64,
+            stem: Stem::ImageNet,
+            hidden_act: upstream.hidden_act,
+            downsample_in_first_stage: upstream.downsample_in_first_stage,
+            downsample_in_bottleneck: upstream.downsample_in_bottleneck,
+            num_channels: upstream.num_channels,
+            num_classes: num_classes(json)?,
+            zero_init_residual: false,
+        };
+        config.validate()?;
+        Ok(config)
     }
 
     /// Channels of the last stage's output, the input of the head.
     pub fn num_features(&self) -> usize {
-        self.stage_width(self.layers.len() - 1) * self.block.expansion()
+        self.hidden_sizes.last().copied().unwrap_or_default()
     }
 
-    /// Width of stage `i`.
-    pub(crate) fn stage_width(&self, i: usize) -> usize {
-        self.width << i
+    /// Channels between the convolutions of a block that ends in `output`.
+    pub(crate) fn inner(&self, output: usize) -> usize {
+        match self.layer_type {
+            BlockType::Basic => output,
+            BlockType::Bottleneck => output / 4 * self.width_per_group / 64 * self.groups,
+        }
     }
 
     /// Weights of the convolutions and the head; the norms add little.
@@ -117,15 +203,13 @@ impl ResNetConfig {
             Stem::ImageNet => 49,
             Stem::Cifar => 9,
         };
-        let mut total = kernel * wide(self.num_channels) * wide(self.width);
-        let mut input = wide(self.width);
-        for (i, blocks) in self.layers.iter().enumerate() {
-            let width = wide(self.stage_width(i));
-            let output = width * wide(self.block.expansion());
-            let block = |input: u128| match self.block {
-                BlockType::Basic => 9 * input * width + 9 * width * width,
+        let mut input = wide(self.embedding_size);
+        let mut total = kernel * wide(self.num_channels) * input;
+        for (blocks, hidden) in self.depths.iter().zip(&self.hidden_sizes) {
+            let (output, inner) = (wide(*hidden), wide(self.inner(*hidden)));
+            let block = |input: u128| match self.layer_type {
+                BlockType::Basic => 9 * input * output + 9 * output * output,
                 BlockType::Bottleneck => {
-                    let inner = width * wide(self.width_per_group) / 64 * wide(self.groups);
                     input * inner + 9 * inner * inner / wide(self.groups) + inner * output
                 }
             };
@@ -141,32 +225,49 @@ impl ResNetConfig {
     /// Names the field that cannot be used.
     pub fn validate(&self) -> Result<()> {
         let fail = |field: &str, message: String| Err(Error::usage(field, message));
-        if self.layers.is_empty() || self.layers.len() > 8 || self.layers.contains(&0) {
-            return fail(
-                "layers",
-                format!(
-                    "wants 1 to 8 stages of at least one block, got {:?}",
-                    self.layers
-                ),
-            );
+        if self.depths.is_empty() || self.depths.len() > 8 {
+            let message = format!("wants 1 to 8 stages, got {:?}", self.depths);
+            return fail("depths", message);
         }
-        if self.layers.iter().any(|n| *n > 1000) {
-            return fail(
-                "layers",
-                format!("wants at most 1000 blocks a stage, got {:?}", self.layers),
+        if self.depths.len() != self.hidden_sizes.len() {
+            let message = format!(
+                "wants a size for each of {} stages, got {:?}",
+                self.depths.len(),
+                self.hidden_sizes
             );
+            return fail("hidden_sizes", message);
         }
-        let sizes = [
-            ("width", self.width, 4096),
+        let mut sizes = vec![
+            ("embedding_size", self.embedding_size, 4096),
             ("groups", self.groups, 4096),
             ("width_per_group", self.width_per_group, 4096),
             ("num_channels", self.num_channels, 4096),
-            ("num_classes", self.num_classes, 1 << 20),
         ];
+        sizes.extend(self.depths.iter().map(|n| ("depths", *n, 1000)));
+        sizes.extend(
+            self.hidden_sizes
+                .iter()
+                .map(|n| ("hidden_sizes", *n, 1 << 20)),
+        );
         for (field, value, most) in sizes {
             if value == 0 || value > most {
                 return fail(field, format!("wants 1 to {most}, got {value}"));
             }
+        }
+        if self.num_classes > 1 << 20 {
+            let message = format!("wants at most {}, got {}", 1 << 20, self.num_classes);
+            return fail("num_classes", message);
+        }
+        match self.layer_type {
+            BlockType::Basic if self.groups != 1 || self.width_per_group != 64 => {
+                let message = "a basic block has groups 1 and width_per_group 64";
+                return fail("groups", message.into());
+            }
+            BlockType::Bottleneck if self.hidden_sizes.iter().any(|n| self.inner(*n) == 0) => {
+                let message = "the 3×3 convolution of a bottleneck would have no channels";
+                return fail("hidden_sizes", message.into());
+            }
+            _ => {}
         }
         let most = 1u128 << 31;
         if self.parameters() > most {
@@ -174,18 +275,26 @@ impl ResNetConfig {
                 "the network would have {} parameters, at most {most} are made",
                 self.parameters()
             );
-            return fail("layers", message);
+            return fail("depths", message);
         }
-        match self.block {
-            BlockType::Basic if self.groups != 1 || self.width_per_group != 64 => fail(
-                "groups",
-                "a basic block has groups 1 and width_per_group 64".into(),
-            ),
-            BlockType::Bottleneck if self.width * self.width_per_group < 64 => fail(
-                "width_per_group",
-                "the 3×3 convolution would have no channels".into(),
-            ),
-            _ => Ok(()),
-        }
+        Ok(())
     }
+}
+
+/// Classes of the head by transformers' rules: none in a bare model, else as many as have names, or
+/// two.
+fn num_classes(json: &Value) -> Result<usize> {
+    let architecture = json["architectures"][0].as_str().unwrap_or_default();
+    if architecture == "ResNetModel" {
+        return Ok(0);
+    }
+    if !matches!(architecture, "" | "ResNetForImageClassification") {
+        let known = ["ResNetModel", "ResNetForImageClassification"];
+        return Err(Error::unknown("architecture", architecture, known));
+    }
+    let named = json["id2label"].as_object().map(|names| names.len());
+    let counted = json["num_labels"]
+        .as_u64()
+        .and_then(|n| usize::try_from(n).ok());
+    Ok(named.or(counted).unwrap_or(2))
 }

@@ -26,7 +26,7 @@ pub use burn_zoo_core::{Error, Mode, Preprocessing, Preset};
 #[cfg(feature = "image")]
 pub use burn_zoo_image::read_image;
 pub use burn_zoo_ops::{Counts, count};
-pub use checkpoint::KEY_MAP;
+pub use checkpoint::HEAD;
 pub use config::{BlockType, ResNetConfig, Stem};
 pub use model::{Block, Downsample, ResNet};
 pub use presets::{PRESETS, preset};

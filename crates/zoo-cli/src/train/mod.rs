@@ -169,7 +169,7 @@ impl WithBackend for Job<'_> {
 
     fn run<B: AutodiffBackend>(self, device: <B as BackendTypes>::Device) -> Self::Output {
         let (config, seed) = (self.config, self.recipe.seed);
-        config.with_model::<B, _>(seed, &device.clone(), OnDevice { job: self, device })?
+        config.with_model::<B, _>(Some(seed), &device.clone(), OnDevice { job: self, device })?
     }
 }
 
@@ -181,7 +181,7 @@ struct OnDevice<'a, D> {
 impl<B: AutodiffBackend> WithModel<B> for OnDevice<'_, <B as BackendTypes>::Device> {
     type Output = Result<(RunDir, Option<Done>)>;
 
-    fn run<M>(self, model: M, key_map: &'static KeyMap) -> Self::Output
+    fn run<M>(self, model: M, key_maps: Vec<KeyMap>) -> Self::Output
     where
         M: AutodiffModule<B> + ImageClassifier<B>,
         M::InnerModule: ImageClassifier<B::InnerBackend>,
@@ -216,7 +216,7 @@ impl<B: AutodiffBackend> WithModel<B> for OnDevice<'_, <B as BackendTypes>::Devi
             dataset,
             run: &run,
             resume,
-            key_map,
+            key_map: &key_maps[0],
             device: &self.device,
             progress,
             interrupt,
@@ -225,7 +225,7 @@ impl<B: AutodiffBackend> WithModel<B> for OnDevice<'_, <B as BackendTypes>::Devi
         if outcome.interrupted {
             return Ok((run, None));
         }
-        save(&outcome.model, &run.file("model.safetensors"), key_map)?;
+        save(&outcome.model, &run.file("model.safetensors"), &key_maps[0])?;
         let card = ModelCard {
             name: recipe.model.clone(),
             model: config.clone(),

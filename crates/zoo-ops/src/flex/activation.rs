@@ -1,4 +1,5 @@
 use super::{contiguous, from_vec, slice};
+use crate::Activation;
 use burn::tensor::TensorMetadata;
 use burn_autodiff::{
     checkpoint::base::Checkpointer,
@@ -11,10 +12,31 @@ use rayon::prelude::*;
 /// Elements a thread works on at a time.
 const CHUNK: usize = 1 << 14;
 
-/// `max(x, 0)`, where NaN stays NaN as in PyTorch.
-pub(super) fn relu(x: FlexTensor) -> FlexTensor {
+/// Whether there is a fast path for it.
+pub(super) fn has(activation: Activation) -> bool {
+    use Activation::*;
+    matches!(
+        activation,
+        Relu | Relu6 | Silu | HardSwish | HardSigmoid | Sigmoid
+    )
+}
+
+/// The function of each element, where NaN stays NaN as in PyTorch, and what the backward pass
+/// looks at: the input, or for ReLU the result, which the next layer keeps anyway.
+pub(super) fn forward(activation: Activation, x: FlexTensor) -> (FlexTensor, FlexTensor) {
     let x = contiguous(x);
-    map(&x, &x, |x, _| if x < 0.0 { 0.0 } else { x })
+    let y = match activation {
+        Activation::Relu => map(&x, &x, |x, _| if x < 0.0 { 0.0 } else { x }),
+        Activation::Relu6 => map(&x, &x, |x, _| relu6(x)),
+        Activation::Silu => map(&x, &x, |x, _| x * sigmoid(x)),
+        Activation::HardSwish => map(&x, &x, |x, _| x * (relu6(x + 3.0) / 6.0)),
+        Activation::HardSigmoid => map(&x, &x, |x, _| relu6(x + 3.0) / 6.0),
+        _ => map(&x, &x, |x, _| sigmoid(x)),
+    };
+    match activation {
+        Activation::Relu => (y.clone(), y),
+        _ => (y, x),
+    }
 }
 
 /// `f` of each pair of elements.
@@ -35,20 +57,57 @@ fn map(a: &FlexTensor, b: &FlexTensor, f: impl Fn(f32, f32) -> f32 + Sync) -> Fl
     from_vec(out, &a.shape().to_vec())
 }
 
-/// Backward of [`relu`] from its result: the gradient where that is above 0.
+fn sigmoid(x: f32) -> f32 {
+    1.0 / (1.0 + (-x).exp())
+}
+
+fn relu6(x: f32) -> f32 {
+    x.clamp(0.0, 6.0)
+}
+
+/// Backward of [`forward`] from what it kept: the gradient times the derivative there.
 #[derive(Debug)]
-pub(super) struct Relu;
+pub(super) struct Elementwise;
 
-impl Backward<Flex, 1> for Relu {
-    type State = FlexTensor;
+impl Backward<Flex, 1> for Elementwise {
+    type State = (Activation, FlexTensor);
 
-    fn backward(self, ops: Ops<FlexTensor, 1>, grads: &mut Gradients, _: &mut Checkpointer) {
+    fn backward(
+        self,
+        ops: Ops<(Activation, FlexTensor), 1>,
+        grads: &mut Gradients,
+        _: &mut Checkpointer,
+    ) {
+        let (activation, x) = ops.state;
         unary::<Flex, _>(ops.parents, ops.node, grads, |dy| {
-            map(
-                &contiguous(dy),
-                &ops.state,
-                |dy, y| if y > 0.0 { dy } else { 0.0 },
-            )
+            let dy = contiguous(dy);
+            let inside = |x: f32| x > -3.0 && x < 3.0;
+            match activation {
+                Activation::Relu => map(&dy, &x, |dy, x| if x > 0.0 { dy } else { 0.0 }),
+                Activation::Relu6 => {
+                    map(&dy, &x, |dy, x| if x > 0.0 && x < 6.0 { dy } else { 0.0 })
+                }
+                Activation::Silu => map(&dy, &x, |dy, x| {
+                    let s = sigmoid(x);
+                    dy * (s * (1.0 + x * (1.0 - s)))
+                }),
+                Activation::HardSwish => map(&dy, &x, |dy, x| {
+                    if inside(x) {
+                        dy * (x / 3.0 + 0.5)
+                    } else if x > 0.0 {
+                        dy
+                    } else {
+                        0.0
+                    }
+                }),
+                Activation::HardSigmoid => {
+                    map(&dy, &x, |dy, x| if inside(x) { dy / 6.0 } else { 0.0 })
+                }
+                _ => map(&dy, &x, |dy, x| {
+                    let s = sigmoid(x);
+                    dy * (s * (1.0 - s))
+                }),
+            }
         });
     }
 }

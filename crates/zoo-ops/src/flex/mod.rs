@@ -9,7 +9,7 @@ mod conv;
 mod gemm;
 mod norm;
 
-use crate::{Conv2dOptions, counter};
+use crate::{Activation, Conv2dOptions, counter};
 use burn::tensor::backend::{Backend, BackendTypes};
 use burn::tensor::{DType, Tensor, TensorData, TensorPrimitive};
 use burn_autodiff::Autodiff;
@@ -221,35 +221,37 @@ fn scale_shift_tracked<B: Backend, C: CheckpointStrategy>(
     })
 }
 
-/// `relu`; `x` comes back when there is no fast path for it.
-pub(crate) fn relu<B: Backend, const D: usize>(
+/// An activation; `x` comes back when there is no fast path for it.
+pub(crate) fn activation<B: Backend, const D: usize>(
+    activation: Activation,
     x: Tensor<B, D>,
 ) -> Result<Tensor<B, D>, Tensor<B, D>> {
     let Some(kind) = kind::<B>() else {
         return Err(x);
     };
-    if !is_f32(&x) || x.dims().contains(&0) {
+    if !is_f32(&x) || x.dims().contains(&0) || !activation::has(activation) {
         return Err(x);
     }
     counter::took_fast_path();
     Ok(match kind {
-        Kind::Plain => tensor(activation::relu(primitive(x))),
-        Kind::Tracked => relu_tracked::<B, NoCheckpointing, D>(x),
-        Kind::TrackedBalanced => relu_tracked::<B, BalancedCheckpointing, D>(x),
+        Kind::Plain => tensor(activation::forward(activation, primitive(x)).0),
+        Kind::Tracked => activation_tracked::<B, NoCheckpointing, D>(activation, x),
+        Kind::TrackedBalanced => activation_tracked::<B, BalancedCheckpointing, D>(activation, x),
     })
 }
 
-fn relu_tracked<B: Backend, C: CheckpointStrategy, const D: usize>(
+fn activation_tracked<B: Backend, C: CheckpointStrategy, const D: usize>(
+    activation: Activation,
     x: Tensor<B, D>,
 ) -> Tensor<B, D> {
     let x: Tracked<C> = primitive(x);
-    let prep = activation::Relu
+    let prep = activation::Elementwise
         .prepare::<C>([x.node])
         .compute_bound()
         .stateful();
-    let y = activation::relu(x.primitive);
+    let (y, x) = activation::forward(activation, x.primitive);
     tensor::<B, Tracked<C>, D>(match prep {
-        OpsKind::Tracked(prep) => prep.finish(y.clone(), y),
+        OpsKind::Tracked(prep) => prep.finish((activation, x), y),
         OpsKind::UnTracked(prep) => prep.finish(y),
     })
 }

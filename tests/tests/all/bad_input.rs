@@ -1,8 +1,6 @@
 //! Bad input gets one clear line that names the file or option, an exit code, and loses nothing.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use std::io::Write;
 
 #[test]

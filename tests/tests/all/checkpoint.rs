@@ -2,26 +2,31 @@
 
 use burn::tensor::{DType, TensorData};
 use burn_flex::Flex;
-use burn_zoo_checkpoint::{Tensors, collect, load, read_safetensors, save, write_safetensors};
+use burn_zoo_checkpoint::{
+    KeyMap, Tensors, collect, load, read_safetensors, save, write_safetensors,
+};
 use burn_zoo_core::Error;
-use burn_zoo_resnet::{KEY_MAP, ResNet, ResNetConfig};
+use burn_zoo_resnet::{ResNet, ResNetConfig};
 use std::path::PathBuf;
 use tempfile::TempDir;
 
 fn model(seed: u64) -> ResNet<Flex> {
     let config = ResNetConfig {
-        width: 4,
         num_classes: 3,
-        ..ResNetConfig::cifar(1)
+        ..ResNetConfig::cifar(1).with_width(4)
     };
     ResNet::new(&config, seed, &Default::default()).expect("a valid config")
+}
+
+fn maps() -> Vec<KeyMap> {
+    model(1).config().key_maps()
 }
 
 /// A saved model whose tensors were changed.
 fn changed(change: impl FnOnce(&mut Tensors)) -> (TempDir, PathBuf) {
     let folder = TempDir::new().expect("a temporary folder");
     let path = folder.path().join("weights.safetensors");
-    save(&model(1), &path, &KEY_MAP).expect("writable");
+    save(&model(1), &path, &maps()[0]).expect("writable");
     let mut tensors = read_safetensors(&path).expect("just written");
     change(&mut tensors);
     write_safetensors(&path, &tensors).expect("writable");
@@ -30,7 +35,7 @@ fn changed(change: impl FnOnce(&mut Tensors)) -> (TempDir, PathBuf) {
 
 fn error(change: impl FnOnce(&mut Tensors)) -> Error {
     let (_folder, path) = changed(change);
-    load(model(2), &path, &KEY_MAP, DType::F32).expect_err("a file that does not fit")
+    load(model(2), &path, &maps(), DType::F32).expect_err("a file that does not fit")
 }
 
 #[test]
@@ -46,7 +51,7 @@ fn what_is_saved_loads_bit_equal_under_upstreams_names() {
     ] {
         assert!(tensors.contains_key(key), "{key} is missing");
     }
-    let loaded = load(model(2), &path, &KEY_MAP, DType::F32).expect("it fits");
+    let loaded = load(model(2), &path, &maps(), DType::F32).expect("it fits");
     assert_eq!(collect(&loaded), collect(&model(1)));
     assert_ne!(collect(&loaded), collect(&model(2)));
 }
@@ -117,7 +122,7 @@ fn torchs_batch_counters_are_dropped() {
             TensorData::new(vec![7i64], [1]),
         );
     });
-    load(model(2), &path, &KEY_MAP, DType::F32).expect("a counter is no weight");
+    load(model(2), &path, &maps(), DType::F32).expect("a counter is no weight");
 }
 
 #[test]
@@ -128,7 +133,7 @@ fn symptom_4_the_dtype_in_memory_is_the_one_asked_for() {
         }
     });
     for dtype in [DType::F32, DType::F64] {
-        let loaded = load(model(2), &path, &KEY_MAP, dtype).expect("bf16 is a float");
+        let loaded = load(model(2), &path, &maps(), dtype).expect("bf16 is a float");
         assert!(collect(&loaded).values().all(|data| data.dtype == dtype));
     }
 }
@@ -145,10 +150,10 @@ fn a_file_that_is_cut_off_or_no_safetensors_is_refused() {
         b"not a weights file at all, but text",
     ] {
         std::fs::write(&path, bad).expect("writable");
-        let found = load(model(2), &path, &KEY_MAP, DType::F32).expect_err("damaged");
+        let found = load(model(2), &path, &maps(), DType::F32).expect_err("damaged");
         assert!(found.to_string().contains("weights.safetensors"), "{found}");
     }
     // A header that claims more than there is.
     std::fs::write(&path, [&u64::MAX.to_le_bytes()[..], b"{}"].concat()).expect("writable");
-    load(model(2), &path, &KEY_MAP, DType::F32).expect_err("a lie");
+    load(model(2), &path, &maps(), DType::F32).expect_err("a lie");
 }

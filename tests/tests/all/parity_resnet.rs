@@ -10,7 +10,7 @@ use burn_flex::Flex;
 use burn_ndarray::NdArray;
 use burn_zoo_checkpoint::{Tensors, collect, load_tensors};
 use burn_zoo_core::{CollectStages, ImageClassifier, Mode};
-use burn_zoo_resnet::{KEY_MAP, ResNet};
+use burn_zoo_resnet::ResNet;
 use burn_zoo_tests::compare::Worst;
 use burn_zoo_tests::golden::Fixture;
 use burn_zoo_train::collect_gradients;
@@ -24,13 +24,18 @@ const CASES: [&str; 6] = [
     "one_pixel",
 ];
 
+/// torchvision's key of a parameter.
+fn key<B: AutodiffBackend>(model: &ResNet<B>, path: &str) -> String {
+    model.config().key_maps()[0].key(path)
+}
+
 /// Gradients of every parameter by upstream's key, in the parameter's shape.
 fn gradients<B: AutodiffBackend>(model: &ResNet<B>, grads: B::Gradients) -> Tensors {
     let mut shapes = collect(model);
     let shaped = |(path, grad): (String, Tensor<B::InnerBackend, 1>)| {
         let mut data = grad.into_data();
         data.shape = shapes.remove(&path).expect("a parameter").shape;
-        (KEY_MAP.key(&path), data)
+        (key(model, &path), data)
     };
     collect_gradients::<B, _>(model, grads)
         .into_iter()
@@ -49,9 +54,9 @@ impl<B: AutodiffBackend> Lane<B> {
         let model = ResNet::new(&fixture.resnet_config(), 1, &self.device).expect("a valid config");
         load_tensors(
             model,
-            fixture.group("model."),
+            &fixture.group("model."),
             &fixture.path,
-            &KEY_MAP,
+            &fixture.resnet_config().key_maps(),
             self.dtype,
         )
         .expect("every key fits")
@@ -138,7 +143,7 @@ impl<B: AutodiffBackend> Lane<B> {
 
         let stats: Tensors = collect(&model)
             .into_iter()
-            .map(|(path, data)| (KEY_MAP.key(&path), data))
+            .map(|(path, data)| (key(&model, &path), data))
             .filter(|(key, _)| key.contains("running_"))
             .collect();
         let worst = Worst::of(&stats, &fixture.group("train.stats."), 0.0);

@@ -4,16 +4,18 @@
 
 use burn::backend::Autodiff;
 use burn::tensor::backend::AutodiffBackend;
-use burn::tensor::{DType, Int, Tensor, TensorData};
+use burn::tensor::{DType, Distribution, Int, Tensor, TensorData};
 use burn_flex::Flex;
 use burn_ndarray::NdArray;
 use burn_zoo_checkpoint::{Tensors, collect, load_tensors};
 use burn_zoo_core::{ImageClassifier, Mode};
-use burn_zoo_resnet::{KEY_MAP, ResNet};
+use burn_zoo_resnet::ResNet;
 use burn_zoo_tests::compare::Worst;
 use burn_zoo_tests::golden::{Fixture, folder};
 use burn_zoo_train::ops::cross_entropy;
-use burn_zoo_train::{Optimizer, OptimizerSpec, clip_global_norm, collect_gradients, global_norm};
+use burn_zoo_train::{
+    Ema, Optimizer, OptimizerSpec, clip_global_norm, collect_gradients, global_norm,
+};
 use burn_zoo_train::{Recipe, learning_rate};
 
 /// Name in the fixture, optimizer, learning rate, largest gradient norm.
@@ -82,9 +84,16 @@ fn ten_steps<B: AutodiffBackend>(
     let device = B::Device::default();
     let start = Fixture::read("resnet", case);
     let steps = Fixture::read("resnet", &format!("{case}.steps"));
-    let model = ResNet::<B>::new(&start.resnet_config(), 1, &device).expect("a valid config");
-    let mut model = load_tensors(model, start.group("model."), &start.path, &KEY_MAP, dtype)
-        .expect("every key fits");
+    let config = start.resnet_config();
+    let model = ResNet::<B>::new(&config, 1, &device).expect("a valid config");
+    let mut model = load_tensors(
+        model,
+        &start.group("model."),
+        &start.path,
+        &config.key_maps(),
+        dtype,
+    )
+    .expect("every key fits");
     let mut optimizer = Optimizer::<B>::new(spec, true);
     let (inputs, labels) = (steps.get("batch.inputs"), steps.get("batch.labels"));
     let mut losses = Vec::new();
@@ -102,7 +111,7 @@ fn ten_steps<B: AutodiffBackend>(
     }
     let tensors = collect(&model)
         .into_iter()
-        .map(|(path, data)| (KEY_MAP.key(&path), data));
+        .map(|(path, data)| (config.key_maps()[0].key(&path), data));
     (TensorData::new(losses, [10]), tensors.collect())
 }
 
@@ -180,5 +189,52 @@ fn warm_up_and_cosine_equal_torchs_schedule() {
         let got = learning_rate(&recipe, step, 20, 10);
         let want = lr.as_f64().expect("a number");
         assert!((got - want).abs() <= 1e-15, "step {step}: {got} for {want}");
+    }
+}
+
+#[test]
+fn ema_is_the_warmed_up_average_of_weights_and_statistics() {
+    let fixture = Fixture::read("resnet", "basic_cifar");
+    let device = Default::default();
+    let config = fixture.resnet_config();
+    let models: Vec<ResNet<Flex>> = (0..4)
+        .map(|seed| ResNet::new(&config, seed, &device).expect("a valid config"))
+        .collect();
+    let mut ema = Ema::new(0.3);
+    // Written out from the definition, in f64; the first value is taken as it is.
+    let value =
+        |model: &ResNet<Flex>| -> Vec<f64> { collect(model)["fc.weight"].iter::<f64>().collect() };
+    let mut want = value(&models[0]);
+    for (i, model) in models.iter().enumerate() {
+        let step = i + 1;
+        ema.update(model, step);
+        let decay = [2.0 / 11.0, 3.0 / 12.0, 0.3, 0.3][i];
+        if i > 0 {
+            for (w, v) in want.iter_mut().zip(value(model)) {
+                *w = decay * *w + (1.0 - decay) * v;
+            }
+        }
+    }
+    let averaged = ema.apply(models[3].clone());
+    let got = value(&averaged);
+    let worst = got
+        .iter()
+        .zip(&want)
+        .map(|(a, b)| (a - b).abs())
+        .fold(0.0, f64::max);
+    assert!(worst < 1e-7, "off by {worst}");
+    assert_ne!(got, value(&models[3]));
+
+    // Running statistics are averaged too, and a restored average goes on where it was.
+    let input = Tensor::<Flex, 4>::random([4, 1, 8, 8], Distribution::Default, &device);
+    models[0].logits(input, Mode::Train, None);
+    ema.restore(&models[1]);
+    ema.update(&models[0], 100);
+    let key = "bn1.running_mean";
+    let mean = |model: &ResNet<Flex>| collect(model)[key].iter::<f64>().collect::<Vec<_>>();
+    let (before, after) = (mean(&models[1]), mean(&models[0]));
+    let found = mean(&ema.apply(models[2].clone()));
+    for ((b, a), f) in before.iter().zip(&after).zip(&found) {
+        assert!((0.3 * b + 0.7 * a - f).abs() < 1e-7 && a != b);
     }
 }

@@ -2,10 +2,11 @@
 
 use burn::backend::Autodiff;
 use burn::module::Param;
-use burn::tensor::{DType, Tensor};
+use burn::tensor::{DType, Distribution, Tensor};
 use burn_flex::Flex;
-use burn_zoo_checkpoint::{ParamVisitor, visit_params};
-use burn_zoo_resnet::{KEY_MAP, PRESETS, Preset, ResNet, ResNetConfig, preset};
+use burn_zoo_checkpoint::{KeyMap, ParamVisitor, visit_params};
+use burn_zoo_core::{CollectStages, ImageClassifier, Mode};
+use burn_zoo_resnet::{BlockType, PRESETS, Preset, ResNet, ResNetConfig, preset};
 use burn_zoo_tests::golden::folder;
 use burn_zoo_train::trainable;
 use serde_json::Value;
@@ -21,13 +22,14 @@ fn manifest() -> Value {
 
 /// Shapes by upstream's key, and the number of trainable parameters.
 fn shapes(model: &ResNet<B>) -> (BTreeMap<String, Vec<usize>>, usize) {
-    struct Visitor(BTreeMap<String, Vec<usize>>);
+    struct Visitor(BTreeMap<String, Vec<usize>>, KeyMap);
     impl ParamVisitor<B> for Visitor {
         fn visit<const D: usize>(&mut self, path: String, param: &Param<Tensor<B, D>>) {
-            self.0.insert(KEY_MAP.key(&path), param.shape().to_vec());
+            self.0.insert(self.1.key(&path), param.shape().to_vec());
         }
     }
-    let mut visitor = Visitor(BTreeMap::new());
+    let torchvision = model.config().key_maps().swap_remove(0);
+    let mut visitor = Visitor(BTreeMap::new(), torchvision);
     visit_params(model, &mut visitor);
     (visitor.0, trainable(model).iter().map(|(_, len)| len).sum())
 }
@@ -115,6 +117,51 @@ fn presets_are_complete() {
                     .url
                     .ends_with(&format!("-{}.pth", weights.sha256_prefix))
             );
+        }
+    }
+}
+
+#[test]
+fn zero_init_residual_starts_every_block_as_its_shortcut() {
+    for block in [BlockType::Basic, BlockType::Bottleneck] {
+        let config = ResNetConfig {
+            num_classes: 3,
+            zero_init_residual: true,
+            ..ResNetConfig::new(block, [3, 2]).with_width(16)
+        };
+        let device = Default::default();
+        let model = ResNet::<Flex>::new(&config, 0, &device).expect("a valid config");
+        let last = match block {
+            BlockType::Basic => "bn2.weight",
+            BlockType::Bottleneck => "bn3.weight",
+        };
+        for (path, data) in burn_zoo_checkpoint::collect(&model) {
+            if path.contains("bn") && path.ends_with(".weight") {
+                let want = if path.starts_with("layers") && path.ends_with(last) {
+                    0.0
+                } else {
+                    1.0
+                };
+                assert!(
+                    data.iter::<f32>().all(|w| w == want),
+                    "{path} is not {want}"
+                );
+            }
+        }
+        // A block without a projection then passes its input on: it was rectified before.
+        let image = Tensor::random([2, 3, 32, 32], Distribution::Default, &device);
+        let mut stages = CollectStages::new();
+        model.logits(image, Mode::Train, Some(&mut stages));
+        let stage = |name: &str| {
+            let found = stages.0.iter().find(|s| s.0 == name);
+            found.expect("a stage").1.to_data()
+        };
+        for (before, after) in [
+            ("layer1.0", "layer1.1"),
+            ("layer1.1", "layer1.2"),
+            ("layer2.0", "layer2.1"),
+        ] {
+            assert_eq!(stage(before), stage(after), "{before} and {after}");
         }
     }
 }

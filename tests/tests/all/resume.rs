@@ -2,9 +2,7 @@
 //! one that was never stopped.
 #![cfg(unix)]
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};

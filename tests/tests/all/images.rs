@@ -1,13 +1,11 @@
 //! Reading, preprocessing and feeding images.
 
-mod common;
-
+use crate::common::*;
 use burn_zoo_checkpoint::read_safetensors;
 use burn_zoo_core::{Interpolation, Preprocessing};
 use burn_zoo_image::{Image, decode, preprocess, resize};
 use burn_zoo_images::{Augment, Batch, ImageFolder, Loader, LoaderOptions, Transform};
 use burn_zoo_tests::golden::{Fixture, folder};
-use common::*;
 use image::{DynamicImage, ImageBuffer, Luma, Rgb, Rgba};
 use std::sync::Arc;
 

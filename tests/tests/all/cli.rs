@@ -1,8 +1,6 @@
 //! The command line as a user meets it: results, JSON and exit codes.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 
 #[test]
 fn list_names_every_preset() {

@@ -1,9 +1,7 @@
 //! Divergence, full disks and bad downloads: an explanation, and nothing lost.
 #![cfg(unix)]
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::path::Path;

@@ -1,0 +1,42 @@
+use burn_zoo_core::{Error, Result};
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+/// Writes `bytes` beside `path`, syncs them to disk and renames them into place.
+///
+/// Whatever interrupts this, `path` holds either its old or its new contents, whole.
+pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<()> {
+    write_atomically_with(path, |file| file.write_all(bytes))
+}
+
+/// As [`write_atomically`], with contents that `write` gives piece by piece.
+pub(crate) fn write_atomically_with(
+    path: &Path,
+    write: impl FnOnce(&mut BufWriter<&File>) -> std::io::Result<()>,
+) -> Result<()> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".part-");
+    #[cfg(unix)]
+    {
+        // Temporary files are private; what gets a name has the permissions that the umask gives.
+        use std::os::unix::fs::PermissionsExt;
+        builder.permissions(std::fs::Permissions::from_mode(0o666));
+    }
+    let file = builder
+        .tempfile_in(folder)
+        .map_err(Error::io(path, "write"))?;
+    let mut buffer = BufWriter::with_capacity(1 << 20, file.as_file());
+    write(&mut buffer)
+        .and_then(|()| buffer.flush())
+        .and_then(|()| file.as_file().sync_all())
+        .map_err(Error::io(path, "write"))?;
+    drop(buffer);
+    file.persist(path)
+        .map(drop)
+        .map_err(|e| Error::io(path, "write")(e.error))
+}

@@ -1,0 +1,76 @@
+use burn::tensor::{DType, TensorData};
+use half::{bf16, f16};
+
+/// Numbers of `dtype` in little-endian `bytes` as a tensor of floating-point type `to`, in one pass
+/// and without a copy in between. `None` if the file's type is no floating-point type.
+pub(crate) fn floats(
+    bytes: &[u8],
+    shape: Vec<usize>,
+    dtype: DType,
+    to: DType,
+) -> Option<TensorData> {
+    fn of<const N: usize, T: Copy>(
+        bytes: &[u8],
+        shape: Vec<usize>,
+        to: DType,
+        read: impl Fn([u8; N]) -> T,
+        narrow: impl Fn(T) -> f32,
+        wide: impl Fn(T) -> f64,
+    ) -> TensorData {
+        let numbers = bytes.as_chunks::<N>().0.iter().map(|b| read(*b));
+        match to {
+            DType::F64 => TensorData::new(numbers.map(wide).collect::<Vec<_>>(), shape),
+            // By way of f32, as torch does it.
+            DType::F16 => {
+                let halves = numbers.map(|n| f16::from_f32(narrow(n)));
+                TensorData::new(halves.collect::<Vec<_>>(), shape)
+            }
+            DType::BF16 => {
+                let halves = numbers.map(|n| bf16::from_f32(narrow(n)));
+                TensorData::new(halves.collect::<Vec<_>>(), shape)
+            }
+            _ => TensorData::new(numbers.map(narrow).collect::<Vec<_>>(), shape),
+        }
+    }
+    let data = match dtype {
+        DType::F64 => of(bytes, shape, to, f64::from_le_bytes, |n| n as f32, |n| n),
+        DType::F32 => of(bytes, shape, to, f32::from_le_bytes, |n| n, f64::from),
+        DType::F16 => of(
+            bytes,
+            shape,
+            to,
+            f16::from_le_bytes,
+            f16::to_f32,
+            f16::to_f64,
+        ),
+        DType::BF16 => of(
+            bytes,
+            shape,
+            to,
+            bf16::from_le_bytes,
+            bf16::to_f32,
+            bf16::to_f64,
+        ),
+        _ => return None,
+    };
+    Some(data)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_pair_of_types_agrees_with_burns_own_conversion() {
+        let values = [0.0, -0.0, 1.0, -2.5, 1e-3, 65504.0, 3.0e-8, f64::INFINITY];
+        let types = [DType::F64, DType::F32, DType::F16, DType::BF16];
+        for from in types {
+            let data = TensorData::new(values.to_vec(), [2, 4]).convert_dtype(from);
+            for to in types {
+                let got = floats(data.as_bytes(), vec![2, 4], from, to).expect("floats");
+                assert_eq!(got, data.clone().convert_dtype(to), "{from:?} to {to:?}");
+            }
+        }
+        assert!(floats(&[1, 2], vec![2], DType::U8, DType::F32).is_none());
+    }
+}

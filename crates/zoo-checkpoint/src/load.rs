@@ -1,0 +1,310 @@
+use crate::memory::refuse_too_much;
+use crate::{KeyMap, LazyTensors, ParamMapper, ParamVisitor, Tensors, map_params, visit_params};
+use burn::module::{Module, Param};
+use burn::tensor::{DType, Tensor, TensorData, backend::Backend};
+use burn_zoo_core::{Error, Result, nearest};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// How a file's tensors become a module's.
+#[derive(Clone, Debug)]
+pub struct LoadOptions {
+    /// The type of the parameters in memory, whatever the file's.
+    pub dtype: DType,
+    /// Keys that may be missing or have another shape, as for a new head: `*` stands for any text.
+    pub allow_missing: Vec<String>,
+}
+
+impl LoadOptions {
+    /// Strict: every key must fit.
+    pub fn strict(dtype: DType) -> Self {
+        Self {
+            dtype,
+            allow_missing: Vec::new(),
+        }
+    }
+}
+
+/// What [`load_with`] did.
+#[derive(Clone, Debug, Default)]
+pub struct LoadReport {
+    /// Whose spelling of the keys the file has.
+    pub spelling: &'static str,
+    /// Tensors that were read.
+    pub loaded: usize,
+    /// Keys of parameters that kept their initial values, and why.
+    pub initialised: Vec<String>,
+    /// Keys of the file that were not needed.
+    pub dropped: Vec<String>,
+}
+
+/// Fills `module` from a weights file or folder; the parameters become `dtype`.
+///
+/// # Errors
+/// The first key that is missing, misshapen or not part of the model, with the nearest name. Keys
+/// are checked, and memory is estimated, before any tensor is read.
+pub fn load<B: Backend, M: Module<B>>(
+    module: M,
+    path: &Path,
+    maps: &[KeyMap],
+    dtype: DType,
+) -> Result<M> {
+    let options = LoadOptions::strict(dtype);
+    load_with(module, &LazyTensors::open(path)?, maps, &options).map(|(module, _)| module)
+}
+
+/// [`load`] from opened tensors, with options and a report.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_with<B: Backend, M: Module<B>>(
+    module: M,
+    tensors: &LazyTensors,
+    maps: &[KeyMap],
+    options: &LoadOptions,
+) -> Result<(M, LoadReport)> {
+    let shapes = tensors.tensors.iter();
+    let shapes = shapes.map(|(key, tensor)| (key.as_str(), tensor.shape.as_slice()));
+    let plan = Plan::new::<B, M>(&module, &tensors.path, shapes.collect(), maps, options)?;
+    let read = |key: &str| match tensors.tensors.get(key) {
+        Some(tensor) => tensor.read_as(key, options.dtype),
+        None => Err(Error::malformed(
+            &tensors.path,
+            format!("key `{key}` is gone"),
+        )),
+    };
+    plan.fill(module, options.dtype, read)
+}
+
+/// [`load`] from tensors already read; `path` is only named in errors.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_tensors<B: Backend, M: Module<B>>(
+    module: M,
+    tensors: &Tensors,
+    path: &Path,
+    maps: &[KeyMap],
+    dtype: DType,
+) -> Result<M> {
+    let shapes = tensors.iter();
+    let shapes = shapes.map(|(key, data)| (key.as_str(), &data.shape[..]));
+    let options = LoadOptions::strict(dtype);
+    let plan = Plan::new::<B, M>(&module, path, shapes.collect(), maps, &options)?;
+    let read = |key: &str| {
+        let data = tensors[key].clone();
+        if !data.dtype.is_float() {
+            return Err(no_float(path, key, data.dtype));
+        }
+        Ok(data.convert_dtype(dtype))
+    };
+    plan.fill(module, dtype, read).map(|(module, _)| module)
+}
+
+/// Which key fills which parameter: made, and checked whole, before anything is read.
+struct Plan {
+    keys: BTreeMap<String, String>,
+    report: LoadReport,
+}
+
+impl Plan {
+    fn new<B: Backend, M: Module<B>>(
+        module: &M,
+        path: &Path,
+        found: BTreeMap<&str, &[usize]>,
+        maps: &[KeyMap],
+        options: &LoadOptions,
+    ) -> Result<Self> {
+        let wanted = shapes(module);
+        let fitting = |map: &&KeyMap| {
+            let keys = wanted.keys().map(|path| map.key(path));
+            keys.filter(|key| found.contains_key(key.as_str())).count()
+        };
+        // The first of those that fit best, so that a family's usual spelling is its first.
+        let Some(map) = maps.iter().rev().max_by_key(fitting) else {
+            return Err(Error::malformed(path, "the model has no names for files"));
+        };
+        let mut plan = Self {
+            keys: BTreeMap::new(),
+            report: LoadReport {
+                spelling: map.name,
+                ..Default::default()
+            },
+        };
+        let may_miss = |key: &str| options.allow_missing.iter().any(|p| matches(p, key));
+        let mut unused: BTreeSet<&str> = found.keys().copied().collect();
+        let mut missing = Vec::new();
+        let mut bytes = 0;
+        for (parameter, shape) in &wanted {
+            let key = map.key(parameter);
+            unused.remove(key.as_str());
+            match found.get(key.as_str()) {
+                Some(there) if there == shape => {
+                    bytes += shape.iter().map(|n| *n as u128).product::<u128>();
+                    plan.keys.insert(parameter.clone(), key);
+                }
+                Some(there) if may_miss(&key) => plan
+                    .report
+                    .initialised
+                    .push(format!("{key} {shape:?} (the file has {there:?})")),
+                Some(there) => {
+                    return Err(Error::Shape {
+                        path: path.to_path_buf(),
+                        key,
+                        wanted: shape.clone(),
+                        found: there.to_vec(),
+                    });
+                }
+                None if may_miss(&key) => plan
+                    .report
+                    .initialised
+                    .push(format!("{key} {shape:?} (not in the file)")),
+                None => missing.push((key, shape)),
+            }
+        }
+        unused.retain(|key| {
+            let drops = map.drops(key);
+            if drops {
+                plan.report.dropped.push(key.to_string());
+            }
+            !drops
+        });
+        let path = path.to_path_buf();
+        if let Some((key, shape)) = missing.into_iter().next() {
+            let nearest = nearest(&key, unused.iter().copied());
+            return Err(Error::MissingKey {
+                nearest: nearest.map(String::from).into_iter().collect(),
+                path,
+                key,
+                shape: shape.clone(),
+            });
+        }
+        if let Some(key) = unused.into_iter().next() {
+            let keys: Vec<String> = wanted.keys().map(|path| map.key(path)).collect();
+            let nearest = nearest(key, keys.iter().map(String::as_str));
+            return Err(Error::UnexpectedKey {
+                nearest: nearest.map(String::from).into_iter().collect(),
+                path,
+                key: key.to_string(),
+            });
+        }
+        refuse_too_much(&path, bytes * options.dtype.size() as u128)?;
+        plan.report.loaded = plan.keys.len();
+        Ok(plan)
+    }
+
+    /// Reads the tensors, each into its place.
+    fn fill<B: Backend, M: Module<B>>(
+        self,
+        module: M,
+        dtype: DType,
+        read: impl Fn(&str) -> Result<TensorData>,
+    ) -> Result<(M, LoadReport)> {
+        struct Mapper<'a, F> {
+            keys: &'a BTreeMap<String, String>,
+            dtype: DType,
+            read: F,
+            error: Option<Error>,
+        }
+        impl<B: Backend, F: Fn(&str) -> Result<TensorData>> ParamMapper<B> for Mapper<'_, F> {
+            fn map<const D: usize>(
+                &mut self,
+                path: String,
+                param: Param<Tensor<B, D>>,
+            ) -> Param<Tensor<B, D>> {
+                if self.error.is_some() {
+                    return param;
+                }
+                let (id, tensor, mapper) = param.consume();
+                let (device, tracked) = (tensor.device(), tensor.is_require_grad());
+                let tensor = match self.keys.get(&path).map(|key| (self.read)(key)) {
+                    Some(Ok(data)) => {
+                        // The old values go before the new ones come.
+                        drop(tensor);
+                        Tensor::from_data(data, (&device, self.dtype)).set_require_grad(tracked)
+                    }
+                    Some(Err(error)) => {
+                        self.error = Some(error);
+                        tensor
+                    }
+                    None => tensor.cast(self.dtype).set_require_grad(tracked),
+                };
+                Param::from_mapped_value(id, tensor, mapper)
+            }
+        }
+        let keys = &self.keys;
+        let mut mapper = Mapper {
+            keys,
+            dtype,
+            read,
+            error: None,
+        };
+        let module = map_params(module, &mut mapper);
+        match mapper.error {
+            Some(error) => Err(error),
+            None => Ok((module, self.report)),
+        }
+    }
+}
+
+pub(crate) fn no_float(path: &Path, key: &str, found: DType) -> Error {
+    let message = format!("key `{key}` holds {found:?}, the model wants floating-point numbers");
+    Error::malformed(path, message)
+}
+
+/// The shape of every float parameter and running statistic by its path.
+fn shapes<B: Backend, M: Module<B>>(module: &M) -> BTreeMap<String, Vec<usize>> {
+    struct Visitor(BTreeMap<String, Vec<usize>>);
+    impl<B: Backend> ParamVisitor<B> for Visitor {
+        fn visit<const D: usize>(&mut self, path: String, param: &Param<Tensor<B, D>>) {
+            self.0.insert(path, param.shape().to_vec());
+        }
+    }
+    let mut visitor = Visitor(BTreeMap::new());
+    visit_params(module, &mut visitor);
+    visitor.0
+}
+
+/// Whether `text` fits `pattern`, in which `*` stands for any text.
+fn matches(pattern: &str, text: &str) -> bool {
+    let mut pieces = pattern.split('*');
+    let Some(rest) = text.strip_prefix(pieces.next().unwrap_or_default()) else {
+        return false;
+    };
+    let pieces: Vec<&str> = pieces.collect();
+    let Some((last, middle)) = pieces.split_last() else {
+        return rest.is_empty();
+    };
+    let mut rest = rest;
+    for piece in middle {
+        match rest.find(piece) {
+            Some(at) => rest = &rest[at + piece.len()..],
+            None => return false,
+        }
+    }
+    rest.ends_with(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::matches;
+
+    #[test]
+    fn a_star_stands_for_any_text() {
+        for (pattern, text, want) in [
+            ("fc.weight", "fc.weight", true),
+            ("fc.weight", "fc.weights", false),
+            ("fc.*", "fc.bias", true),
+            ("fc.*", "my.fc.bias", false),
+            ("*.bias", "fc.bias", true),
+            ("*fc*", "my.fc.bias", true),
+            ("a*b*c", "a.b.b.c", true),
+            ("a*b*c", "a.c.b", false),
+            ("ab*ba", "aba", false),
+            ("*", "anything", true),
+            ("", "anything", false),
+        ] {
+            assert_eq!(matches(pattern, text), want, "{pattern} {text}");
+        }
+    }
+}

@@ -1,0 +1,193 @@
+use crate::{AutoConfig, AutoModel, ModelCard, find};
+use burn::tensor::{DType, backend::Backend};
+use burn_zoo_checkpoint::LazyTensors;
+use burn_zoo_core::{Error, Preprocessing, Result};
+use serde_json::Value;
+use std::io::Read;
+use std::path::Path;
+
+/// A configuration is a page of text; none comes near this.
+const MOST_CONFIG_BYTES: u64 = 16 << 20;
+
+/// A model on disk: what is known about it, and its weights, not read yet.
+#[derive(Debug)]
+pub struct Pretrained {
+    /// What is known about it.
+    pub card: ModelCard,
+    /// Its weights.
+    pub weights: LazyTensors,
+}
+
+impl Pretrained {
+    /// Opens a folder (this project's, transformers' or timm's), or a weights file of the listed
+    /// model `arch`. A file's own head tells the number of classes.
+    ///
+    /// # Errors
+    /// If nothing is there, it is malformed, or it does not say which model it is.
+    pub fn open(path: &Path, arch: Option<&str>) -> Result<Self> {
+        if !path.exists() {
+            return Err(Error::NotFound {
+                path: path.to_path_buf(),
+                hint: "give a model folder or a weights file".into(),
+            });
+        }
+        if path.is_dir() && arch.is_none() {
+            return Self::open_folder(path);
+        }
+        let Some(arch) = arch else {
+            let message = format!(
+                "is needed: {} does not say which model it is",
+                path.display()
+            );
+            return Err(Error::usage("--arch", message));
+        };
+        let entry = find(arch)?;
+        let weights = LazyTensors::open(path)?;
+        let config = fitted(entry.config, &weights);
+        let card = ModelCard {
+            name: entry.preset.name.into(),
+            class_names: numbers(config.num_classes()),
+            model: config,
+            preprocessing: entry.preset.preprocessing,
+        };
+        Ok(Self { card, weights })
+    }
+
+    fn open_folder(folder: &Path) -> Result<Self> {
+        let path = folder.join("config.json");
+        if !path.is_file() {
+            let hint = "a model folder holds config.json and model.safetensors; a run has them when it is done";
+            return Err(Error::NotFound {
+                path,
+                hint: hint.into(),
+            });
+        }
+        let json = read_json(&path)?;
+        let malformed = |e: Error| Error::malformed(&path, e.to_string());
+        let card = if json.get("preprocessing").is_some() || json.get("model").is_some() {
+            ModelCard::from_json(json, &path)?
+        } else if let Some(architecture) = json["architecture"].as_str() {
+            timm_card(architecture, &json).map_err(malformed)?
+        } else {
+            transformers_card(&json, folder).map_err(malformed)?
+        };
+        let weights = LazyTensors::open(folder)?;
+        Ok(Self { card, weights })
+    }
+
+    /// The model with its weights as `dtype`.
+    ///
+    /// # Errors
+    /// If the weights are not this model's.
+    pub fn model<B: Backend>(&self, dtype: DType, device: &B::Device) -> Result<AutoModel<B>> {
+        AutoModel::new(&self.card.model, Some(&self.weights), dtype, device)
+    }
+}
+
+/// Reads a JSON file of a limited size.
+fn read_json(path: &Path) -> Result<Value> {
+    let file = std::fs::File::open(path).map_err(Error::io(path, "read"))?;
+    let mut text = String::new();
+    file.take(MOST_CONFIG_BYTES)
+        .read_to_string(&mut text)
+        .map_err(Error::io(path, "read"))?;
+    serde_json::from_str(&text).map_err(|e| Error::malformed(path, e.to_string()))
+}
+
+/// The configuration with as many classes as the weights' head has.
+fn fitted(config: AutoConfig, weights: &LazyTensors) -> AutoConfig {
+    let keys = config.key_maps();
+    let mut heads = keys.iter().map(|map| map.key(config.head()));
+    let head = heads.find_map(|key| weights.tensors.get(&key));
+    match head.and_then(|tensor| tensor.shape.first()) {
+        Some(classes) => {
+            let channels = config.num_channels();
+            config.adapted(channels, *classes)
+        }
+        None => config,
+    }
+}
+
+fn numbers(classes: usize) -> Vec<String> {
+    (0..classes).map(|i| i.to_string()).collect()
+}
+
+/// timm's `config.json`: the name of a listed model, and what differs from it.
+fn timm_card(architecture: &str, json: &Value) -> Result<ModelCard> {
+    let entry = find(architecture)?;
+    let size = |key: &str| json[key].as_u64().and_then(|n| usize::try_from(n).ok());
+    let classes = size("num_classes").unwrap_or(entry.config.num_classes());
+    let channels = entry.config.num_channels();
+    let model = entry.config.adapted(channels, classes);
+    model.validate()?;
+    Ok(ModelCard {
+        name: architecture.into(),
+        model,
+        preprocessing: entry.preset.preprocessing,
+        class_names: numbers(classes),
+    })
+}
+
+/// transformers' `config.json`, with its `preprocessor_config.json` where there is one.
+fn transformers_card(json: &Value, folder: &Path) -> Result<ModelCard> {
+    let model_type = json["model_type"].as_str().unwrap_or_default();
+    let model = match model_type {
+        #[cfg(feature = "resnet")]
+        "resnet" => AutoConfig::ResNet(burn_zoo_resnet::ResNetConfig::from_transformers(json)?),
+        other => return Err(Error::unknown("model_type", other, ["resnet"])),
+    };
+    let classes = model.num_classes();
+    let class_names = (0..classes).map(|i| match json["id2label"][i.to_string()].as_str() {
+        Some(name) => name.to_string(),
+        None => i.to_string(),
+    });
+    let mut preprocessing = Preprocessing::imagenet(256);
+    preprocessing.num_channels = model.num_channels();
+    preprocessing.mean.resize(model.num_channels(), 0.5);
+    preprocessing.std.resize(model.num_channels(), 0.5);
+    let path = folder.join("preprocessor_config.json");
+    if path.is_file() {
+        transformers_preprocessing(&read_json(&path)?, &mut preprocessing);
+    }
+    Ok(ModelCard {
+        name: folder
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into(),
+        class_names: class_names.collect(),
+        model,
+        preprocessing,
+    })
+}
+
+/// The fields of `ConvNextImageProcessor`, which transformers' ResNets use: below 384 pixels the
+/// shorter side becomes `shortest_edge / crop_pct` and the centre is cut.
+fn transformers_preprocessing(json: &Value, p: &mut Preprocessing) {
+    let numbers = |key: &str| -> Option<Vec<f32>> {
+        let list = json[key].as_array()?;
+        list.iter().map(|v| v.as_f64().map(|v| v as f32)).collect()
+    };
+    let size = &json["size"];
+    let edge = size["shortest_edge"].as_u64().or_else(|| size.as_u64());
+    if let Some(edge) = edge.filter(|edge| (1..=2048).contains(edge)) {
+        let crop_pct = json["crop_pct"].as_f64().unwrap_or(224.0 / 256.0);
+        p.crop = edge as usize;
+        p.resize = if edge < 384 && crop_pct > 0.1 {
+            (edge as f64 / crop_pct) as usize
+        } else {
+            p.crop
+        };
+    }
+    let channels = p.num_channels;
+    let fits = |list: &Vec<f32>| list.len() == channels;
+    if let Some(mean) = numbers("image_mean").filter(fits) {
+        p.mean = mean;
+    }
+    if let Some(std) = numbers("image_std").filter(fits) {
+        p.std = std;
+    }
+    if json["resample"].as_u64() == Some(3) {
+        p.interpolation = burn_zoo_core::Interpolation::Bicubic;
+    }
+}

@@ -1,0 +1,143 @@
+//! `zoo forward --grad` on checkpoints as transformers saves them: outputs, hidden states and every
+//! gradient of the upstream class.
+//!
+//! Correct code measures at most 2e-14 (outputs) and 4e-14 (gradients) in f64, 4e-7 and 6e-7 in f32.
+
+use crate::common::*;
+use burn_zoo_checkpoint::{Tensors, read_safetensors};
+use burn_zoo_core::{ImageClassifier, Mode};
+use burn_zoo_resnet::{ResNet, preset};
+use burn_zoo_tests::compare::Worst;
+use burn_zoo_tests::golden::folder;
+use std::path::Path;
+
+fn forward(checkpoint: &str, input: &Path, more: &[&str]) -> Tensors {
+    let work = temp();
+    let out = text(&work.path().join("out.safetensors"));
+    let input = text(input);
+    let mut args = vec![
+        "forward",
+        "--checkpoint",
+        checkpoint,
+        "--input",
+        &input,
+        "--output",
+        &out,
+    ];
+    args.extend(more);
+    let ended = run(&args);
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    read_safetensors(Path::new(&out)).expect("just written")
+}
+
+#[test]
+fn transformers_resnets_agree_in_outputs_and_gradients() {
+    for case in ["resnet_bottleneck_v1", "resnet_basic", "resnet_model"] {
+        let at = folder("forward").join(case);
+        let want = read_safetensors(&at.join("expected.safetensors")).expect("a fixture");
+        for (dtype, limits) in [("f64", [1e-10, 1e-9]), ("f32", [2e-5, 2e-4])] {
+            for backend in ["flex", "ndarray"] {
+                let options = ["--grad", "--dtype", dtype, "--backend", backend];
+                let got = forward(&text(&at), &at.join("input.safetensors"), &options);
+                let is_grad = |t: &Tensors, grad: bool| -> Tensors {
+                    let part = t.iter().filter(|(k, _)| k.starts_with("grad.") == grad);
+                    part.map(|(k, v)| (k.clone(), v.clone())).collect()
+                };
+                let what = format!("{case} {backend} {dtype}");
+                Worst::of(&is_grad(&got, false), &is_grad(&want, false), 0.0)
+                    .assert_within(limits[0], &format!("{what} outputs"));
+                Worst::of(&is_grad(&got, true), &is_grad(&want, true), 1e-4)
+                    .assert_within(limits[1], &format!("{what} gradients"));
+            }
+        }
+    }
+}
+
+/// A resnet20 with seven classes, as a weights file without a configuration.
+#[test]
+fn a_weights_file_runs_as_the_model_that_arch_names() {
+    let work = temp();
+    let path = work.path().join("weights.safetensors");
+    let device = Default::default();
+    let (_, config) = preset("resnet20").expect("listed");
+    let model = ResNet::<burn_flex::Flex>::new(&config, 5, &device)
+        .expect("a preset")
+        .with_num_classes(7);
+    model.save(&path).expect("writable");
+    let input = folder("forward").join("resnet_model/input.safetensors");
+    let got = forward(&text(&path), &input, &["--arch", "resnet20"]);
+    assert!(got.keys().all(|key| !key.starts_with("grad.")));
+    let data = read_safetensors(&input)
+        .expect("a fixture")
+        .remove("pixel_values");
+    let pixel_values = burn::tensor::Tensor::from_data(data.expect("an input"), &device);
+    let want = model.logits(pixel_values, Mode::Eval, None).into_data();
+    assert_eq!(got["logits"], want);
+    assert_eq!(want.shape[..], [2, 7]);
+}
+
+#[test]
+fn inputs_that_do_not_fit_are_named() {
+    let at = folder("forward").join("resnet_basic");
+    let checkpoint = text(&at);
+    let work = temp();
+    let out = text(&work.path().join("out.safetensors"));
+    let fails_with = |input: &Path, more: &[&str], code: i32, words: &[&str]| {
+        let input = text(input);
+        let mut args = vec![
+            "forward",
+            "--checkpoint",
+            &checkpoint,
+            "--input",
+            &input,
+            "--output",
+            &out,
+        ];
+        args.extend(more);
+        fails(&args, code, words);
+        assert!(!Path::new(&out).exists(), "nothing may be written");
+    };
+    let good = read_safetensors(&at.join("input.safetensors")).expect("a fixture");
+    let changed = |change: &dyn Fn(&mut Tensors)| {
+        let mut tensors = good.clone();
+        change(&mut tensors);
+        let path = work.path().join("in.safetensors");
+        burn_zoo_checkpoint::write_safetensors(&path, &tensors).expect("writable");
+        path
+    };
+    let path = changed(&|t| drop(t.remove("pixel_values")));
+    fails_with(&path, &[], 1, &["in.safetensors", "`pixel_values`"]);
+    let path = changed(&|t| {
+        t.insert("pixels".into(), t["grad_output"].clone());
+    });
+    fails_with(&path, &[], 2, &["unknown input `pixels`", "pixel_values"]);
+    let path = changed(&|t| {
+        t.insert("pixel_values".into(), t["grad_output"].clone());
+    });
+    fails_with(&path, &[], 1, &["`pixel_values` has shape [3, 3]"]);
+    let path = changed(&|t| {
+        t.insert("grad_output".into(), t["pixel_values"].clone());
+    });
+    fails_with(
+        &path,
+        &["--grad"],
+        1,
+        &["`grad_output` has shape", "[3, 3]"],
+    );
+    let path = changed(&|t| drop(t.remove("grad_output")));
+    fails_with(&path, &["--grad"], 2, &["--grad", "grad_output"]);
+    let good = at.join("input.safetensors");
+    fails_with(&good, &["--arch", "resnet5"], 2, &["resnet5", "resnet50"]);
+    let weights = text(&at.join("model.safetensors"));
+    let input = text(&good);
+    let args = [
+        "forward",
+        "--checkpoint",
+        &weights,
+        "--input",
+        &input,
+        "--output",
+        &out,
+    ];
+    fails(&args, 2, &["--arch", "model.safetensors"]);
+}

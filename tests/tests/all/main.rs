@@ -1,0 +1,17 @@
+//! Every test that can share a process: linking Burn once is most of what building tests costs.
+
+mod activations;
+mod bad_input;
+mod checkpoint;
+mod cli;
+mod common;
+mod faults;
+mod formats;
+mod forward;
+mod images;
+mod knn;
+mod parity_resnet;
+mod presets_resnet;
+mod repository;
+mod resume;
+mod training_resnet;
