@@ -1,6 +1,7 @@
 //! Activations and their derivatives against torch's, in f64 and on flex in f32.
 //!
-//! Correct code measures at most 2e-15 of the largest value in f64, 2e-7 in f32.
+//! Correct code measures at most 2e-16 in f64 and 3e-7 in f32. A derivative that goes through f32 on
+//! its way, as Burn's of a division by a number, measures 6e-9 in f64 and fails.
 
 use burn::backend::Autodiff;
 use burn::tensor::backend::AutodiffBackend;
