@@ -15,6 +15,8 @@ pub fn folder(family: &str) -> PathBuf {
 
 /// One fixture file.
 pub struct Fixture {
+    /// Its name, as `FAMILY/NAME`.
+    pub name: String,
     /// Where it is.
     pub path: PathBuf,
     /// Every tensor in it.
@@ -40,6 +42,7 @@ impl Fixture {
             .expect("fixtures carry their configuration");
         let config = serde_json::from_str(&metadata["config"]).expect("the configuration is JSON");
         Self {
+            name: format!("{family}/{name}"),
             path,
             tensors,
             config,

@@ -4,3 +4,5 @@
 
 pub mod compare;
 pub mod golden;
+pub mod parity;
+pub mod presets;

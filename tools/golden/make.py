@@ -37,11 +37,12 @@ import torch
 
 import checkpoints
 import forward
+import mobilenet
 import ops
 import resnet
 
 ROOT = Path(__file__).resolve().parents[2]
-FAMILIES = [ops, checkpoints, resnet, forward]
+FAMILIES = [ops, checkpoints, resnet, mobilenet, forward]
 
 
 def encode_safetensors(tensors, metadata):

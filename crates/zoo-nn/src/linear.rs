@@ -21,6 +21,14 @@ impl<B: Backend> Linear<B> {
         }
     }
 
+    /// Normal with this standard deviation, and a bias of zeros.
+    pub fn normal(init: &mut Init<B>, in_features: usize, out_features: usize, std: f64) -> Self {
+        Self {
+            weight: init.normal([out_features, in_features], std),
+            bias: init.constant([out_features], 0.0),
+        }
+    }
+
     /// `[batch, in_features]` to `[batch, out_features]`.
     pub fn forward(&self, x: Tensor<B, 2>) -> Tensor<B, 2> {
         burn_zoo_ops::linear(x, self.weight.val(), Some(self.bias.val()))

