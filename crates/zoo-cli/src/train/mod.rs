@@ -22,9 +22,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Runs an example that trains `model` on the digits: the options of `zoo train` under the example's
-/// own name.
-pub fn example(name: &'static str, model: &'static str, about: &'static str) -> i32 {
+/// Runs an example that trains the first of `models`, or on a folder of photos the second: the
+/// options of `zoo train` under the example's own name.
+pub fn example(name: &'static str, models: [&'static str; 2], about: &'static str) -> i32 {
+    let [small, large] = models;
     #[derive(Parser)]
     struct Example {
         #[command(flatten)]
@@ -32,14 +33,16 @@ pub fn example(name: &'static str, model: &'static str, about: &'static str) -> 
     }
     let prefix = format!("cargo run --release --example {name} --");
     let help = format!(
-        "Examples:\n  {prefix} --epochs 10\n  {prefix} --dataset fashion-mnist\n  {prefix} --dataset image-folder --data-dir photos/\n  {prefix} --resume runs/{model}-digits-1\n\nCtrl-C saves and stops; --resume goes on from there."
+        "Examples:\n  {prefix} --epochs 10\n  {prefix} --dataset fashion-mnist\n  {prefix} --dataset image-folder --data-dir photos/\n  {prefix} --resume runs/{small}-digits-1\n\nCtrl-C saves and stops; --resume goes on from there."
     );
     let command = Example::command().name(name).about(about).after_help(help);
     let matches = command.get_matches();
     let parsed = Example::from_arg_matches(&matches).map_err(|e| e.exit());
     let Ok(Example { mut args }) = parsed;
-    // Data sets of photos have a larger model of their own.
-    args.default_model = (args.dataset_name() != "image-folder").then_some(model);
+    args.default_model = Some(match args.dataset_name().as_str() {
+        "image-folder" => large,
+        _ => small,
+    });
     crate::finish_code(run_as(args, &prefix))
 }
 
