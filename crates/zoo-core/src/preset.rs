@@ -56,6 +56,18 @@ impl Preprocessing {
             std: vec![0.229, 0.224, 0.225],
         }
     }
+
+    /// For networks of images of 32 pixels, with CIFAR-10's mean and deviation.
+    pub fn cifar() -> Self {
+        Self {
+            num_channels: 3,
+            resize: 32,
+            crop: 32,
+            interpolation: Interpolation::Bilinear,
+            mean: vec![0.4914, 0.4822, 0.4465],
+            std: vec![0.2470, 0.2435, 0.2616],
+        }
+    }
 }
 
 /// Where published weights are and what they are worth.

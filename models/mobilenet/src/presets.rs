@@ -1,5 +1,5 @@
 use crate::config::MobileNetConfig;
-use burn_zoo_core::{Error, Interpolation, Preprocessing, Preset, Result, Task, Weights};
+use burn_zoo_core::{Error, Preprocessing, Preset, Result, Task, Weights};
 use std::sync::LazyLock;
 
 const V2: &str =
@@ -71,7 +71,7 @@ fn torchvision(row: &Row) -> (Preset, MobileNetConfig) {
     (preset, config)
 }
 
-/// A network for small images, without published weights. Mean and deviation are CIFAR-10's.
+/// A network for small images, without published weights.
 fn small() -> (Preset, MobileNetConfig) {
     let preset = Preset {
         name: "mobilenet_v2_cifar",
@@ -81,14 +81,7 @@ fn small() -> (Preset, MobileNetConfig) {
         upstream: "torchvision's blocks",
         license: "BSD-3-Clause",
         num_parameters: 96_650,
-        preprocessing: Preprocessing {
-            num_channels: 3,
-            resize: 32,
-            crop: 32,
-            interpolation: Interpolation::Bilinear,
-            mean: vec![0.4914, 0.4822, 0.4465],
-            std: vec![0.2470, 0.2435, 0.2616],
-        },
+        preprocessing: Preprocessing::cifar(),
         weights: None,
     };
     (preset, MobileNetConfig::v2_cifar())

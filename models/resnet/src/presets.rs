@@ -1,5 +1,5 @@
 use crate::config::{BlockType, ResNetConfig, Stem};
-use burn_zoo_core::{Error, Interpolation, Preprocessing, Preset, Result, Task, Weights};
+use burn_zoo_core::{Error, Preprocessing, Preset, Result, Task, Weights};
 use std::sync::LazyLock;
 
 const RESNET: &str =
@@ -103,7 +103,7 @@ fn torchvision(row: &Row) -> (Preset, ResNetConfig) {
     (preset, config)
 }
 
-/// Networks for small images, without published weights. Mean and deviation are CIFAR-10's.
+/// Networks for small images, without published weights.
 fn small(
     name: &'static str,
     config: ResNetConfig,
@@ -117,14 +117,7 @@ fn small(
         upstream: "torchvision's blocks, section 4.2 of the paper",
         license: "BSD-3-Clause",
         num_parameters,
-        preprocessing: Preprocessing {
-            num_channels: 3,
-            resize: 32,
-            crop: 32,
-            interpolation: Interpolation::Bilinear,
-            mean: vec![0.4914, 0.4822, 0.4465],
-            std: vec![0.2470, 0.2435, 0.2616],
-        },
+        preprocessing: Preprocessing::cifar(),
         weights: None,
     };
     (preset, config)
