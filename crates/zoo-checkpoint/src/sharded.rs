@@ -3,6 +3,7 @@
 use crate::atomic::write_atomically;
 use crate::lazy::{LazyTensor, open_one};
 use crate::safetensors_file::{Outgoing, write};
+pub(crate) use burn_zoo_core::stays_inside;
 use burn_zoo_core::{Error, Result, nearest};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -83,27 +84,6 @@ fn shard_path(index: &Path, folder: &Path, shard: &str) -> Result<PathBuf> {
     }
     stays_inside(&file, folder)?;
     Ok(file)
-}
-
-/// Refuses a link that leads out of the folder; a hub's snapshot may link to its own blobs.
-pub(crate) fn stays_inside(file: &Path, folder: &Path) -> Result<()> {
-    let real = |path: &Path| path.canonicalize().map_err(Error::io(path, "read"));
-    let folder = if folder.as_os_str().is_empty() {
-        Path::new(".")
-    } else {
-        folder
-    };
-    let (file_at, folder_at) = (real(file)?, real(folder)?);
-    let snapshots = folder_at.parent();
-    let blobs = snapshots
-        .filter(|parent| parent.file_name().is_some_and(|name| name == "snapshots"))
-        .and_then(Path::parent)
-        .map(|repository| repository.join("blobs"));
-    if file_at.starts_with(&folder_at) || blobs.is_some_and(|blobs| file_at.starts_with(blobs)) {
-        return Ok(());
-    }
-    let message = format!("leads out of its folder to {}", file_at.display());
-    Err(Error::malformed(file, message))
 }
 
 /// Writes tensors into `folder`: as `model.safetensors`, or in shards of at most `most_bytes`

@@ -89,6 +89,26 @@ pub fn bar(len: usize, what: &str) -> indicatif::ProgressBar {
     bar
 }
 
+/// A bar of bytes on a terminal, nothing elsewhere.
+pub fn bytes_bar(len: Option<u64>, done: u64) -> indicatif::ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return indicatif::ProgressBar::hidden();
+    }
+    let bar = indicatif::ProgressBar::no_length();
+    let mut template = "{bytes} {bytes_per_sec}";
+    if let Some(len) = len {
+        bar.set_length(len);
+        template = "{bar:30} {bytes}/{total_bytes} {bytes_per_sec} {eta}";
+    }
+    if let Ok(style) = indicatif::ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+    // What was there before does not count as speed.
+    bar.set_position(done);
+    bar.reset_eta();
+    bar
+}
+
 /// Prints a value as JSON.
 pub fn print_json(value: &serde_json::Value) {
     burn_zoo_core::say!("{value:#}");

@@ -1,4 +1,5 @@
 use crate::common::{BackendArgs, dtype};
+use crate::source::{NetArgs, open};
 use burn::tensor::DType;
 use burn::tensor::backend::{AutodiffBackend, BackendTypes};
 use burn_zoo::{Pretrained, WithBackend, with_backend};
@@ -11,9 +12,9 @@ use std::path::PathBuf;
     after_help = "Examples:\n  zoo forward --checkpoint microsoft-resnet-50/ --input in.safetensors --output out.safetensors\n  zoo forward --checkpoint resnet18.pth --arch resnet18 --input in.safetensors --output out.safetensors --grad --dtype f64\n\nThe input holds tensors named as upstream's arguments (pixel_values; with --grad also grad_output, shaped as the primary output), the output those named as upstream's outputs (logits, hidden_states.0, ...) and grad.KEY for every parameter."
 )]
 pub struct Args {
-    /// A model folder, or a weights file together with --arch
-    #[arg(long, value_name = "PATH")]
-    checkpoint: PathBuf,
+    /// A model folder, a model of `zoo list`, ORG/NAME[@REVISION] of a hub, or a weights file with --arch
+    #[arg(long, value_name = "MODEL")]
+    checkpoint: String,
     /// The model of `zoo list` that a weights file belongs to
     #[arg(long, value_name = "NAME")]
     arch: Option<String>,
@@ -29,6 +30,8 @@ pub struct Args {
     /// f32, f64, bf16 or f16; what is written is f32, or f64 with f64
     #[arg(long, default_value = "f32", value_name = "TYPE")]
     dtype: String,
+    #[command(flatten)]
+    net: NetArgs,
     #[command(flatten)]
     backend: BackendArgs,
 }
@@ -66,7 +69,7 @@ pub fn run(args: &Args) -> Result<()> {
         let message = format!("wants a tensor `grad_output` in {}", args.input.display());
         return Err(Error::usage("--grad", message));
     }
-    let pretrained = Pretrained::open(&args.checkpoint, args.arch.as_deref())?;
+    let pretrained = open(&args.checkpoint, args.arch.as_deref(), &args.net)?;
     let forward = Forward {
         args,
         pretrained: &pretrained,

@@ -1,64 +1,133 @@
 use crate::common::{BackendArgs, mebibytes, print_json};
+use crate::source::{NetArgs, open};
 use burn::tensor::backend::{AutodiffBackend, BackendTypes};
 use burn::tensor::{DType, Tensor};
-use burn_zoo::{AutoModel, Entry, WithBackend, with_backend};
-use burn_zoo_core::{Result, group_digits};
+use burn_zoo::{AutoConfig, AutoModel, WithBackend, WithModel, find, with_backend};
+use burn_zoo_checkpoint::KeyMap;
+use burn_zoo_core::{Preprocessing, Preset, Result, group_digits};
+use burn_zoo_train::trainable;
 use serde_json::json;
 
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  zoo info resnet50\n  zoo info resnet18 --json")]
+#[command(
+    after_help = "Examples:\n  zoo info resnet50\n  zoo info resnet18 --json\n  zoo info microsoft/resnet-50"
+)]
 pub struct Args {
-    /// A model of `zoo list`
+    /// A model of `zoo list`, a run or model folder, or ORG/NAME[@REVISION] of a hub
     model: String,
     /// Print JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]
+    net: NetArgs,
+    #[command(flatten)]
     backend: BackendArgs,
 }
 
-/// Counts one forward pass of the real model on one image.
-struct Count<'a>(&'a Entry);
+/// What is asked about: a listed model, which needs no weights, or one that is opened.
+struct Subject {
+    name: String,
+    config: AutoConfig,
+    preprocessing: Preprocessing,
+    preset: Option<Preset>,
+}
+
+impl Subject {
+    fn of(args: &Args) -> Result<Self> {
+        if !std::path::Path::new(&args.model).exists()
+            && let Ok(entry) = find(&args.model)
+        {
+            return Ok(Self {
+                name: entry.preset.name.into(),
+                config: entry.config,
+                preprocessing: entry.preset.preprocessing.clone(),
+                preset: Some(entry.preset),
+            });
+        }
+        let pretrained = open(&args.model, None, &args.net)?;
+        pretrained.card.check_for_images(&pretrained.weights.path)?;
+        Ok(Self {
+            name: args.model.clone(),
+            config: pretrained.card.model,
+            preprocessing: pretrained.card.preprocessing,
+            preset: None,
+        })
+    }
+}
+
+/// Counts one forward pass of the real model on one image, and its parameters.
+struct Count<'a>(&'a Subject);
 
 impl WithBackend for Count<'_> {
-    type Output = Result<burn_zoo_ops::Counts>;
+    type Output = Result<(burn_zoo_ops::Counts, usize)>;
 
     fn run<B: AutodiffBackend>(self, device: <B as BackendTypes>::Device) -> Self::Output {
-        let input = &self.0.preset.preprocessing;
+        let input = &self.0.preprocessing;
         let model = AutoModel::<B::InnerBackend>::new(&self.0.config, None, DType::F32, &device)?;
         let shape = [1, input.num_channels, input.crop, input.crop];
         let pixel_values = Tensor::zeros(shape, (&device, DType::F32));
-        Ok(burn_zoo_ops::count(|| model.logits(pixel_values).into_data()).1)
+        let counts = burn_zoo_ops::count(|| model.logits(pixel_values).into_data()).1;
+        let parameters = match &self.0.preset {
+            Some(preset) => preset.num_parameters,
+            None => self
+                .0
+                .config
+                .with_model::<B, _>(None, &device, Parameters)?,
+        };
+        Ok((counts, parameters))
+    }
+}
+
+struct Parameters;
+
+impl<B: AutodiffBackend> WithModel<B> for Parameters {
+    type Output = usize;
+
+    fn run<M>(self, model: M, _: Vec<KeyMap>) -> usize
+    where
+        M: burn::module::AutodiffModule<B>,
+    {
+        trainable::<B, M>(&model).iter().map(|(_, len)| len).sum()
     }
 }
 
 pub fn run(args: &Args) -> Result<()> {
-    let entry = burn_zoo::find(&args.model)?;
+    let subject = Subject::of(args)?;
     if !args.json {
         burn_zoo_core::note!("counting one forward pass of {} …", args.model);
     }
-    let counts = with_backend(args.backend.spec()?, Count(&entry))??;
-    let p = &entry.preset;
-    let input = &p.preprocessing;
-    let weights = 4 * p.num_parameters as u64;
+    let (counts, parameters) = with_backend(args.backend.spec()?, Count(&subject))??;
+    let input = &subject.preprocessing;
+    let weights = 4 * parameters as u64;
     let activations = 4 * counts.activations;
     if args.json {
-        print_json(&json!({
-            "preset": p,
-            "config": entry.config,
+        let mut json = json!({
+            "name": subject.name,
+            "config": subject.config,
+            "num_parameters": parameters,
+            "preprocessing": input,
             "flops_forward": counts.flops,
             "weight_bytes_f32": weights,
             "activation_bytes_f32": activations,
             "training_bytes_adamw_f32": 4 * weights + activations,
-        }));
+        });
+        if let Some(preset) = &subject.preset {
+            json["preset"] = json!(preset);
+        }
+        print_json(&json);
         return Ok(());
     }
     let row = |name: &str, value: String| burn_zoo_core::say!("{name:<14} {value}");
-    burn_zoo_core::say!("{} ({})", p.name, p.task);
-    row("paper", p.paper.into());
-    row("equal to", p.upstream.into());
-    row("crate", format!("burn-zoo-{}", p.family));
-    row("parameters", group_digits(p.num_parameters as u64));
+    match &subject.preset {
+        Some(p) => {
+            burn_zoo_core::say!("{} ({})", p.name, p.task);
+            row("paper", p.paper.into());
+            row("equal to", p.upstream.into());
+            row("crate", format!("burn-zoo-{}", p.family));
+        }
+        None => burn_zoo_core::say!("{}", subject.name),
+    }
+    row("parameters", group_digits(parameters as u64));
     row(
         "FLOPs",
         format!(
@@ -88,6 +157,9 @@ pub fn run(args: &Args) -> Result<()> {
             input.std
         ),
     );
+    let Some(p) = &subject.preset else {
+        return Ok(());
+    };
     row("licence", p.license.into());
     match &p.weights {
         Some(w) => {

@@ -4,12 +4,14 @@
 
 mod common;
 mod eval;
+mod fetch;
 mod forward;
 mod info;
 mod labels;
 mod list;
 mod model;
 mod predict;
+mod source;
 mod train;
 
 pub use train::example;
@@ -24,7 +26,7 @@ use clap::{Parser, Subcommand};
     about = "Burn Zoo: models for the Burn deep-learning framework, proved equal to their originals"
 )]
 #[command(
-    after_help = "Examples:\n  zoo list\n  zoo info resnet50\n  zoo train --model resnet20 --dataset digits --out runs/digits\n  zoo eval runs/digits\n  zoo predict runs/digits photo.png --json"
+    after_help = "Examples:\n  zoo list\n  zoo info resnet50\n  zoo train --model resnet20 --dataset digits --out runs/digits\n  zoo eval runs/digits\n  zoo predict runs/digits photo.png --json\n  zoo predict mobilenet_v2 photo.jpg\n  zoo predict microsoft/resnet-50 photo.jpg"
 )]
 struct Cli {
     #[command(subcommand)]
@@ -43,6 +45,8 @@ enum Command {
     Eval(eval::Args),
     /// Classify images: a file, several, or a folder
     Predict(predict::Args),
+    /// Download a model to this machine and say where it is
+    Fetch(fetch::Args),
     /// Run a model on tensors from a file, with gradients where asked for
     Forward(forward::Args),
 }
@@ -55,6 +59,7 @@ pub fn main() -> i32 {
         Command::Train(args) => return finish_code(train::run(*args)),
         Command::Eval(args) => eval::run(&args),
         Command::Predict(args) => predict::run(&args),
+        Command::Fetch(args) => fetch::run(&args),
         Command::Forward(args) => forward::run(&args),
     })
 }

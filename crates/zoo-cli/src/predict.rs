@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  zoo predict runs/digits three.png\n  zoo predict runs/digits photos/ --top 3 --json\n  zoo predict resnet18 cat.jpg --weights resnet18.safetensors --labels imagenet.txt"
+    after_help = "Examples:\n  zoo predict runs/digits three.png\n  zoo predict runs/digits photos/ --top 3 --json\n  zoo predict mobilenet_v2 cat.jpg --labels imagenet.txt\n  zoo predict resnet18 cat.jpg --weights resnet18.safetensors\n  zoo predict microsoft/resnet-50 cat.jpg"
 )]
 pub struct Args {
     #[command(flatten)]

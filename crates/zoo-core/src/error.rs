@@ -51,6 +51,14 @@ pub enum Error {
         /// How to get it.
         hint: String,
     },
+    /// A server refused, or what it gave cannot be used.
+    #[error("{url}: {message}")]
+    Download {
+        /// What was asked for.
+        url: String,
+        /// What was answered and what to do.
+        message: String,
+    },
     /// A weight that the model needs is not in the file.
     #[error("{}: key `{key}` {shape:?} is missing{}", .path.display(), suggest(.nearest))]
     MissingKey {
@@ -126,6 +134,14 @@ impl Error {
     pub fn malformed(path: impl AsRef<Path>, message: impl Into<String>) -> Self {
         Error::Malformed {
             path: path.as_ref().to_path_buf(),
+            message: message.into(),
+        }
+    }
+
+    /// An [`Error::Download`].
+    pub fn download(url: impl Into<String>, message: impl Into<String>) -> Self {
+        Error::Download {
+            url: url.into(),
             message: message.into(),
         }
     }

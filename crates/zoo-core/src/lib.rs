@@ -6,16 +6,20 @@
 //! - [`Preset`]: a published configuration with its licence, source and preprocessing;
 //! - [`ImageClassifier`]: what training, evaluation and prediction ask of a model.
 
+mod cache;
 mod classifier;
 mod error;
+mod links;
 mod mode;
 mod names;
 mod output;
 mod preset;
 mod stages;
 
+pub use cache::cache_dir;
 pub use classifier::{ImageClassifier, UpstreamOutput};
 pub use error::{Error, Result};
+pub use links::stays_inside;
 pub use mode::Mode;
 pub use names::{group_digits, nearest, similar};
 pub use preset::{Interpolation, Preprocessing, Preset, Task, Weights};

@@ -1,9 +1,8 @@
 use crate::locate::Wanted;
 use burn_zoo_core::{Error, Result};
-use sha2::{Digest, Sha256};
-use std::io::{Read, Write};
+use burn_zoo_hub::{Progress, Published, Timing, fetch_published, mirrored};
+use std::io::Read;
 use std::path::Path;
-use std::time::Duration;
 
 /// No file of a known data set is longer.
 const MOST_BYTES: u64 = 256 << 20;
@@ -11,13 +10,10 @@ const MOST_BYTES: u64 = 256 << 20;
 /// Downloads a data set's files into `folder`. A file appears under its name only when it is
 /// complete and its hash is right.
 pub(crate) fn fetch(wanted: &Wanted, folder: &Path) -> Result<()> {
-    std::fs::create_dir_all(folder).map_err(Error::io(folder, "create the folder"))?;
     for (url, hash) in wanted.urls.iter().zip(wanted.hashes) {
         let name = url.rsplit('/').next().unwrap_or(url);
         let target = folder.join(name);
-        if !target.is_file() {
-            download(&mirrored(url, wanted.dataset), hash, &target)?;
-        }
+        download(&mirrored(url, wanted.dataset), hash, &target)?;
         if name.ends_with(".tar.gz") {
             unpack(&target, wanted.files, folder)?;
         }
@@ -25,67 +21,28 @@ pub(crate) fn fetch(wanted: &Wanted, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// With `BURN_ZOO_MIRROR`, `MIRROR/DATASET/FILE` instead of the address.
-fn mirrored(url: &str, dataset: &str) -> String {
-    match std::env::var("BURN_ZOO_MIRROR") {
-        Ok(base) if !base.is_empty() => {
-            let name = url.rsplit('/').next().unwrap_or(url);
-            format!("{}/{dataset}/{name}", base.trim_end_matches('/'))
-        }
-        _ => url.to_string(),
-    }
-}
-
 fn download(url: &str, sha256: &str, target: &Path) -> Result<()> {
-    burn_zoo_core::note!("downloading {url}");
-    let fail = |message: String| Error::NotFound {
-        path: target.to_path_buf(),
-        hint: format!(
-            "{url}: {message}; or put the file there by hand, or give its folder with --data-dir"
-        ),
+    let file = Published {
+        url,
+        sha256,
+        most_bytes: MOST_BYTES,
+        target,
+        keeps_part: false,
     };
-    let agent: ureq::Agent = ureq::Agent::config_builder()
-        .timeout_connect(Some(Duration::from_secs(20)))
-        .timeout_recv_response(Some(Duration::from_secs(30)))
-        .timeout_recv_body(Some(Duration::from_secs(900)))
-        .build()
-        .into();
-    let mut response = agent.get(url).call().map_err(|e| fail(e.to_string()))?;
-    let folder = target.parent().unwrap_or(Path::new("."));
-    let mut file = tempfile::Builder::new()
-        .prefix(".part-")
-        .tempfile_in(folder)
-        .map_err(Error::io(target, "write"))?;
-    let mut reader = response.body_mut().with_config().limit(MOST_BYTES).reader();
-    let mut hasher = Sha256::new();
-    let mut buffer = vec![0; 1 << 16];
-    loop {
-        let n = reader
-            .read(&mut buffer)
-            .map_err(|e| fail(format!("broke off: {e}")))?;
-        if n == 0 {
-            break;
-        }
-        hasher.update(&buffer[..n]);
-        file.write_all(&buffer[..n])
-            .map_err(Error::io(target, "write"))?;
-    }
-    let found: String = hasher
-        .finalize()
-        .iter()
-        .map(|b| format!("{b:02x}"))
-        .collect();
-    if found != sha256 {
-        return Err(fail(format!(
-            "wrong contents: SHA-256 {found}, wanted {sha256}"
-        )));
-    }
-    file.as_file()
-        .sync_all()
-        .map_err(Error::io(target, "write"))?;
-    file.persist(target)
-        .map(drop)
-        .map_err(|e| Error::io(target, "write")(e.error))
+    let mut tell = |progress: Progress| match progress {
+        Progress::Begin { done: 0, .. } => burn_zoo_core::note!("downloading {url}"),
+        Progress::Note(line) => burn_zoo_core::note!("{line}"),
+        _ => {}
+    };
+    fetch_published(&file, &Timing::default(), &mut tell).map_err(|error| match error {
+        Error::Download { url, message } => Error::NotFound {
+            path: target.to_path_buf(),
+            hint: format!(
+                "{url}: {message}; or put the file there by hand, or give its folder with --data-dir"
+            ),
+        },
+        other => other,
+    })
 }
 
 /// Takes the wanted files out of an archive; names in it never choose where anything is written.
@@ -116,6 +73,8 @@ fn unpack(archive: &Path, files: &[&str], folder: &Path) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sha2::{Digest, Sha256};
+    use std::io::Write;
     use std::net::TcpListener;
 
     /// The address of a server that gives `body` once and is gone.

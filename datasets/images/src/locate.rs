@@ -1,5 +1,5 @@
 use crate::OpenOptions;
-use burn_zoo_core::{Error, Result};
+use burn_zoo_core::{Error, Result, cache_dir};
 use std::path::{Path, PathBuf};
 
 /// The files of a data set and where they may be.
@@ -76,18 +76,4 @@ fn find(wanted: &Wanted, folder: &Path) -> std::result::Result<Vec<PathBuf>, &'s
         }
     }
     Err(first_missing)
-}
-
-/// `BURN_ZOO_CACHE`, or `burn-zoo` in the user's cache folder.
-fn cache_dir() -> PathBuf {
-    let from = |name: &str| {
-        std::env::var_os(name)
-            .filter(|v| !v.is_empty())
-            .map(PathBuf::from)
-    };
-    from("BURN_ZOO_CACHE")
-        .or_else(|| from("XDG_CACHE_HOME").map(|d| d.join("burn-zoo")))
-        .or_else(|| from("HOME").map(|d| d.join(".cache/burn-zoo")))
-        .or_else(|| from("LOCALAPPDATA").map(|d| d.join("burn-zoo")))
-        .unwrap_or_else(|| PathBuf::from(".burn-zoo"))
 }
