@@ -87,9 +87,8 @@ fn from_hub(name: &str, hub: &Hub) -> Result<Found> {
 fn published(entry: &Entry, offline: bool) -> Result<PathBuf> {
     let name = entry.preset.name;
     let Some(weights) = &entry.preset.weights else {
-        let message =
-            format!("{name} needs a weights file: none are published; train it with `zoo train`");
-        return Err(Error::usage("--weights", message));
+        let message = "no weights are published for it; give a file with --weights, or train it with `zoo train`";
+        return Err(Error::usage(name, message));
     };
     let file = weights.url.rsplit('/').next().unwrap_or(name);
     let target = cache_dir().join("weights").join(file);

@@ -1,5 +1,5 @@
 use crate::Hub;
-use crate::failure::{Failure, Kind};
+use crate::failure::{Attempt, Failure, Kind};
 use crate::progress::{Progress, Tell};
 use burn_zoo_core::{Error, Result};
 use std::io::Read;
@@ -99,7 +99,7 @@ impl Client {
         url: &str,
         from: Option<u64>,
         follow: Follow,
-    ) -> Result<Response<Body>, Failure> {
+    ) -> Attempt<Response<Body>> {
         let mut at: Uri = url
             .parse()
             .map_err(|_| Failure::last(url, "is no address"))?;
@@ -138,8 +138,8 @@ impl Client {
     pub fn retrying<T>(
         &self,
         tell: &mut Tell,
-        mut action: impl FnMut(&mut Tell) -> Result<T, Failure>,
-    ) -> Result<T, Failure> {
+        mut action: impl FnMut(&mut Tell) -> Attempt<T>,
+    ) -> Attempt<T> {
         let mut wait = self.timing.first_wait;
         let mut left = self.timing.retries;
         loop {
@@ -166,7 +166,7 @@ impl Client {
     }
 
     /// The body of a short answer.
-    pub fn text(&self, url: &str, most_bytes: u64) -> Result<String, Failure> {
+    pub fn text(&self, url: &str, most_bytes: u64) -> Attempt<String> {
         let mut response = self.send(Method::GET, url, None, Follow::All)?;
         if response.status() != StatusCode::OK {
             return Err(self.refusal(url, &response));
@@ -245,7 +245,7 @@ fn origin(uri: &Uri) -> Option<Origin> {
 }
 
 /// Where an answer redirects to, if it does.
-fn redirect(url: &str, at: &Uri, response: &Response<Body>) -> Result<Option<Uri>, Failure> {
+fn redirect(url: &str, at: &Uri, response: &Response<Body>) -> Attempt<Option<Uri>> {
     if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
         return Ok(None);
     }

@@ -1,6 +1,9 @@
 use burn_zoo_core::Error;
 use std::time::Duration;
 
+/// What a request gives.
+pub(crate) type Attempt<T> = std::result::Result<T, Failure>;
+
 /// A request that failed, and whether to try again.
 #[derive(Debug)]
 pub(crate) struct Failure {

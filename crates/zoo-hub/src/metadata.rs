@@ -1,6 +1,6 @@
 use crate::check::{Check, is_hex};
 use crate::client::{Client, Follow, header};
-use crate::failure::Failure;
+use crate::failure::{Attempt, Failure};
 use ureq::http::Method;
 
 /// What the hub says about a file.
@@ -20,7 +20,7 @@ pub(crate) fn is_commit(text: &str) -> bool {
 impl Client {
     /// Asks for a file's head. A large file's is a redirect to another host, whose own tag and
     /// length say nothing about the file.
-    pub fn metadata(&self, url: &str) -> Result<Metadata, Failure> {
+    pub fn metadata(&self, url: &str) -> Attempt<Metadata> {
         let response = self.send(Method::HEAD, url, None, Follow::SameHost)?;
         let status = response.status();
         if !status.is_success() && !status.is_redirection() {

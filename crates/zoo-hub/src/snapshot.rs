@@ -1,7 +1,7 @@
 use crate::cache::ModelCache;
 use crate::choose::{Weights, shards, small_files, weights};
 use crate::client::Client;
-use crate::failure::{Failure, Kind};
+use crate::failure::{Attempt, Failure, Kind};
 use crate::metadata::is_commit;
 use crate::progress::{Progress, Tell};
 use crate::repo::{encoded, is_safe_file};
@@ -95,7 +95,7 @@ impl Hub {
     }
 
     /// Asks which files a revision has.
-    fn list(&self, client: &Client, repo: &RepoId, tell: &mut Tell) -> Result<Revision, Failure> {
+    fn list(&self, client: &Client, repo: &RepoId, tell: &mut Tell) -> Attempt<Revision> {
         let revision = encoded(repo.revision(), false);
         let url = format!(
             "{}/api/models/{}/revision/{revision}",

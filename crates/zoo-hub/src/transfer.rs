@@ -1,6 +1,6 @@
 use crate::check::Check;
 use crate::client::{Client, Follow, header};
-use crate::failure::Failure;
+use crate::failure::{Attempt, Failure};
 use crate::progress::{Progress, Tell};
 use burn_zoo_core::{Error, Result};
 use std::fs::{File, OpenOptions};
@@ -51,7 +51,7 @@ impl Client {
     }
 
     /// One request. Says whether all of the file came with it.
-    fn attempt(&self, t: &Transfer, tell: &mut Tell) -> Result<bool, Failure> {
+    fn attempt(&self, t: &Transfer, tell: &mut Tell) -> Attempt<bool> {
         let mut have = std::fs::metadata(t.part).map_or(0, |m| m.len());
         if have > t.size.unwrap_or(t.most) {
             remove(t.part)?;
@@ -107,7 +107,7 @@ impl Client {
         limit: u64,
         t: &Transfer,
         tell: &mut Tell,
-    ) -> Result<(), Failure> {
+    ) -> Attempt<()> {
         let write = |e| Error::io(t.part, "write")(e);
         let mut options = OpenOptions::new();
         options.create(true);

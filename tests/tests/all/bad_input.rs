@@ -315,7 +315,12 @@ fn images_and_models_that_cannot_be_used_for_prediction_are_named() {
         &["no-such.png", "not found"],
     );
     fails(&["predict", &out, &text(folder.path())], 1, &["cut.png"]);
-    fails(&["predict", "resnet18", &good], 2, &["--weights"]);
+    fails(&["predict", "resnet20", &good], 2, &["--weights"]);
+    fails(
+        &["predict", "resnet18", &good, "--offline"],
+        1,
+        &["resnet18-", "zoo fetch resnet18"],
+    );
     fails(
         &["predict", "runs/nowhere", &good],
         1,

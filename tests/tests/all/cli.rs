@@ -52,7 +52,7 @@ fn info_gives_parameters_flops_memory_input_licence_and_source() {
 
 #[test]
 fn every_command_has_examples_in_its_help() {
-    for command in ["list", "info", "train", "eval", "predict"] {
+    for command in ["list", "info", "train", "eval", "predict", "fetch"] {
         let help = run(&[command, "--help"]);
         assert_eq!(help.code, 0);
         assert!(

@@ -6,13 +6,33 @@ use burn_zoo_images::{Dataset, ImageSource, OpenOptions};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
+/// What the user who runs the tests may have set.
+const OTHERS_SETTINGS: [&str; 11] = [
+    "ALL_PROXY",
+    "HF_HUB_CACHE",
+    "HF_HUB_OFFLINE",
+    "HF_TOKEN",
+    "HF_TOKEN_PATH",
+    "HTTPS_PROXY",
+    "HTTP_PROXY",
+    "HUGGINGFACE_HUB_CACHE",
+    "HUGGING_FACE_HUB_TOKEN",
+    "NO_PROXY",
+    "TRANSFORMERS_OFFLINE",
+];
+
 /// The command with `args`, with no cache and no way to a network.
 pub fn zoo(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_zoo-under-test"));
     command
         .args(args)
         .env("BURN_ZOO_CACHE", "/nonexistent/burn-zoo-cache")
-        .env("BURN_ZOO_MIRROR", "http://127.0.0.1:9");
+        .env("BURN_ZOO_MIRROR", "http://127.0.0.1:9")
+        .env("HF_HOME", "/nonexistent/hf-home")
+        .env("HF_ENDPOINT", "http://127.0.0.1:9");
+    for name in OTHERS_SETTINGS {
+        command.env_remove(name).env_remove(name.to_lowercase());
+    }
     command
 }
 
