@@ -5,8 +5,7 @@
 //! cargo run --release --example mobilenet -- --help
 //! ```
 //!
-//! With torchvision's weights, `zoo predict mobilenet_v2 photo.jpg --weights mobilenet_v2.pth`
-//! classifies a photo.
+//! With torchvision's weights, `zoo predict mobilenet_v2 photo.jpg` classifies a photo.
 
 fn main() {
     let about = "Trains a small MobileNetV2 on images (by default 1,797 scans of handwritten digits), evaluates it, and leaves a run folder with a report";

@@ -202,6 +202,26 @@ fn offline_the_cache_must_do_and_says_so_where_it_cannot() {
     );
 }
 
+/// Python's newer clients keep a blob once for all models, in `blobs` of the cache itself.
+#[test]
+fn blobs_that_models_share_are_in_the_cache_too() {
+    let work = temp();
+    let model = Model::tiny();
+    let etag = model.etag("model.safetensors");
+    let server = Server::start(move |request, _| model.answer(request));
+    let hub = hub(&server.address, work.path());
+    let folder = fetched(&hub);
+    let shared = work.path().join("hub/blobs/ab");
+    std::fs::create_dir_all(&shared).expect("a folder");
+    let blob = work.path().join("hub/models--org--tiny/blobs").join(etag);
+    std::fs::rename(&blob, shared.join("abcd")).expect("movable");
+    std::os::unix::fs::symlink("../../blobs/ab/abcd", &blob).expect("links");
+    refused(&hub, &["leads out of its folder"]);
+    let marker = work.path().join("hub/blobs/.huggingface-shared-blobs");
+    std::fs::write(marker, "1\n").expect("writable");
+    assert_eq!(fetched(&hub), folder);
+}
+
 #[test]
 fn shards_come_with_their_index() {
     let work = temp();

@@ -1,4 +1,5 @@
 //! A hub on this machine, for tests: it keeps every request, and can misbehave.
+#![cfg(unix)]
 
 use sha1::Sha1;
 use sha2::{Digest, Sha256};
