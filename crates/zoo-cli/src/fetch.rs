@@ -1,7 +1,8 @@
-use crate::common::{mebibytes, print_json};
+use crate::common::print_json;
 use crate::source::{NetArgs, locate};
 use burn_zoo_core::{Error, Result};
 use burn_zoo_hub::RepoId;
+use indicatif::BinaryBytes;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
@@ -42,10 +43,14 @@ pub fn run(args: &Args) -> Result<()> {
     burn_zoo_core::say!("{}", path.display());
     if path.is_dir() {
         for (file, bytes) in &files {
-            burn_zoo_core::say!("  {:>12}  {}", mebibytes(*bytes), file.display());
+            burn_zoo_core::say!(
+                "  {:>12}  {}",
+                BinaryBytes(*bytes).to_string(),
+                file.display()
+            );
         }
     }
-    burn_zoo_core::say!("  {:>12}  in all", mebibytes(total));
+    burn_zoo_core::say!("  {:>12}  in all", BinaryBytes(total).to_string());
     Ok(())
 }
 

@@ -1,9 +1,10 @@
 //! Where a model comes from: a path, a listed model's published weights, or a hub.
 
-use crate::common::{bytes_bar, mebibytes};
+use crate::common::bytes_bar;
 use burn_zoo::{Entry, Pretrained, find};
 use burn_zoo_core::{Error, Result, cache_dir};
 use burn_zoo_hub::{Hub, Progress, Published, RepoId, Timing, fetch_published, mirrored};
+use indicatif::BinaryBytes;
 use std::path::{Path, PathBuf};
 
 /// Whether a network may be used.
@@ -130,10 +131,10 @@ impl Shown {
                 bytes,
                 done,
             } => {
-                let size = bytes.map_or(String::new(), |n| format!(" ({})", mebibytes(n)));
+                let size = bytes.map_or(String::new(), |n| format!(" ({})", BinaryBytes(n)));
                 let on = match done {
                     0 => String::new(),
-                    done => format!(", going on after {}", mebibytes(done)),
+                    done => format!(", going on after {}", BinaryBytes(done)),
                 };
                 burn_zoo_core::note!("downloading {name}{size} from {from}{on}");
                 self.0 = Some(bytes_bar(bytes, done));

@@ -3,7 +3,7 @@ use crate::client::{Client, Follow, header};
 use crate::failure::{Attempt, Failure};
 use crate::progress::{Progress, Tell};
 use burn_zoo_core::{Error, Result};
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{Read, Write};
 use std::path::Path;
 use ureq::Body;
@@ -45,8 +45,10 @@ impl Client {
             self.retrying(tell, |tell| self.attempt(t, tell))?;
             whole = true;
         }
-        let part = File::open(t.part).map_err(read)?;
-        part.sync_all().map_err(Error::io(t.part, "write"))?;
+        // Windows syncs what is open for writing alone.
+        let part = OpenOptions::new().write(true).open(t.part);
+        part.and_then(|part| part.sync_all())
+            .map_err(Error::io(t.part, "write"))?;
         std::fs::rename(t.part, t.target).map_err(Error::io(t.target, "write"))
     }
 

@@ -205,7 +205,12 @@ fn refusals_say_what_helps() {
         (401, "RepoNotFound", false, &["no such model", "HF_TOKEN"]),
         (401, "", true, &["401", "the token gives access to", "anew"]),
         (401, "GatedRepo", false, &["gated", "its page", "HF_TOKEN"]),
-        (403, "GatedRepo", true, &["403", "no access", "model's page"]),
+        (
+            403,
+            "GatedRepo",
+            true,
+            &["403", "no access", "model's page"],
+        ),
         (404, "RepoNotFound", false, &["no such model"]),
         (404, "RevisionNotFound", false, &["no such revision"]),
         (404, "EntryNotFound", false, &["no such file"]),
