@@ -1,6 +1,6 @@
 use crate::Timing;
 use crate::cache::temporary;
-use crate::check::Check;
+use crate::check::{Check, is_hex};
 use crate::client::Client;
 use crate::lock::Lock;
 use crate::progress::{Progress, Tell};
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 pub struct Published<'a> {
     /// Its address.
     pub url: &'a str,
-    /// Its SHA-256 in hexadecimal digits, or the first of them.
+    /// Its SHA-256 in hexadecimal digits, or the first eight or more of them.
     pub sha256: &'a str,
     /// No more is ever written.
     pub most_bytes: u64,
@@ -35,6 +35,11 @@ pub fn fetch_published(
 ) -> Result<()> {
     if file.target.is_file() {
         return Ok(());
+    }
+    let hash = file.sha256.to_ascii_lowercase();
+    if hash.len() < 8 || !is_hex(&hash) {
+        let message = "no hash is known for it, so it could not be checked";
+        return Err(Error::download(file.url, message));
     }
     let folder = match file.target.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
