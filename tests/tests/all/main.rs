@@ -10,6 +10,7 @@ mod formats;
 mod forward;
 mod images;
 mod knn;
+mod parity_efficientnet;
 mod parity_mobilenet;
 mod parity_resnet;
 mod presets_resnet;
