@@ -9,5 +9,9 @@
 
 fn main() {
     let about = "Trains a small MobileNetV2 on images (by default 1,797 scans of handwritten digits), evaluates it, and leaves a run folder with a report";
-    std::process::exit(burn_zoo_cli::example("mobilenet", ["mobilenet_v2_cifar", "mobilenet_v2"], about));
+    std::process::exit(burn_zoo_cli::example(
+        "mobilenet",
+        ["mobilenet_v2_cifar", "mobilenet_v2"],
+        about,
+    ));
 }

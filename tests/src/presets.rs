@@ -49,8 +49,8 @@ where
     // One real forward pass; FLOPs grow with the image's area, so a small one need not be compared.
     let inner = model.valid();
     drop(model);
-    let crop = info.preprocessing.crop;
-    let image = Tensor::<Flex, 4>::zeros([1, 3, crop, crop], (&Default::default(), DType::F32));
+    let side = want["side"].as_u64().expect("a number") as usize;
+    let image = Tensor::<Flex, 4>::zeros([1, 3, side, side], (&Default::default(), DType::F32));
     let (logits, counts) = ops::count(|| inner.logits(image, Mode::Eval, None));
     assert_eq!(logits.dims(), [1, 1000]);
     assert_eq!(
@@ -74,7 +74,7 @@ fn shapes<M: AutodiffModule<B>>(model: &M, map: &KeyMap) -> BTreeMap<String, Vec
     visitor.0
 }
 
-/// Checks what every torchvision preset states about itself.
+/// Checks what every published preset states about itself.
 ///
 /// # Panics
 /// If something is missing.
@@ -83,12 +83,15 @@ pub fn check_complete(info: &Preset, channels: usize) {
     let p = &info.preprocessing;
     assert_eq!((p.mean.len(), p.std.len()), (channels, channels));
     if let Some(weights) = &info.weights {
-        // torchvision puts the first eight digits of the hash into the file's name.
-        let ending = format!("-{}.pth", weights.sha256_prefix);
+        // torchvision and timm put the first eight digits of the hash into the file's name.
+        let hash = weights.sha256_prefix;
         assert!(
-            weights.url.ends_with(&ending) && weights.top1 > 50.0,
+            weights.url.ends_with(&format!("-{hash}.pth")),
             "{}",
             info.name
         );
+        let hexadecimal = hash.chars().all(|c| c.is_ascii_hexdigit());
+        assert!(hash.len() == 8 && hexadecimal, "{}", info.name);
+        assert!(weights.top1.is_none_or(|top1| top1 > 50.0), "{}", info.name);
     }
 }

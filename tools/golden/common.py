@@ -8,6 +8,7 @@
 import copy
 import json
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -61,8 +62,15 @@ def named_grads(model, prefix):
     return {prefix + k: p.grad.clone() for k, p in model.named_parameters()}
 
 
+@dataclass(frozen=True)
+class Before:
+    """What goes into a module, where no module gives a stage out."""
+
+    module: nn.Module
+
+
 def eval_pass(model, stages, inputs, grad_output):
-    """`stages(model)` gives the modules whose outputs are recorded, by name."""
+    """`stages(model)` gives the modules whose outputs are recorded, by name, or `Before` one."""
     model = copy.deepcopy(model).eval()
     out = {}
 
@@ -74,7 +82,11 @@ def eval_pass(model, stages, inputs, grad_output):
         return hook
 
     for name, module in stages(model).items():
-        module.register_forward_hook(record(name))
+        if isinstance(module, Before):
+            hook = record(name)
+            module.module.register_forward_pre_hook(lambda m, args, hook=hook: hook(m, (), args[0]))
+        else:
+            module.register_forward_hook(record(name))
     inputs = inputs.clone().requires_grad_()
     logits = model(inputs)
     (logits * grad_output).sum().backward()
@@ -136,12 +148,13 @@ def case_files(family, case, config, model, stages):
     yield f"{family}/{case.name}.steps.safetensors", (tensors, metadata)
 
 
-def preset(name):
+def preset(name, make=torchvision.models.get_model, side=224):
     with torch.device("meta"):
-        model = torchvision.models.get_model(name).eval()
+        model = make(name).eval()
         with FlopCounterMode(display=False) as counter, torch.no_grad():
-            model(torch.empty(1, 3, 224, 224))
+            model(torch.empty(1, 3, side, side))
     return {
+        "side": side,
         "params": sum(p.numel() for p in model.parameters()),
         "flops": counter.get_total_flops(),
         "keys": {k: list(v.shape) for k, v in named_state(model, "").items()},

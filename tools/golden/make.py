@@ -36,13 +36,14 @@ import safetensors.torch
 import torch
 
 import checkpoints
+import efficientnet
 import forward
 import mobilenet
 import ops
 import resnet
 
 ROOT = Path(__file__).resolve().parents[2]
-FAMILIES = [ops, checkpoints, resnet, mobilenet, forward]
+FAMILIES = [ops, checkpoints, resnet, mobilenet, efficientnet, forward]
 
 
 def encode_safetensors(tensors, metadata):

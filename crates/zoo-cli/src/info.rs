@@ -167,10 +167,9 @@ pub fn run(args: &Args) -> Result<()> {
                 "weights",
                 format!("{} (SHA-256 {}…), {}", w.url, w.sha256_prefix, w.license),
             );
-            row(
-                "published",
-                format!("{:.3} % top-1 on {}", w.top1, w.dataset),
-            );
+            if let Some(top1) = w.top1 {
+                row("published", format!("{top1:.3} % top-1 on {}", w.dataset));
+            }
         }
         None => row("weights", "none published; `zoo train` makes them".into()),
     }

@@ -31,10 +31,10 @@ pub fn run(args: &Args) -> Result<()> {
     let rows = models.iter().map(|m| {
         let p = &m.preset;
         let input = &p.preprocessing;
-        let top1 = p
-            .weights
-            .as_ref()
-            .map_or("–".into(), |w| format!("{:.2} % {}", w.top1, w.dataset));
+        let published = p.weights.as_ref().and_then(|w| Some((w.top1?, w.dataset)));
+        let top1 = published.map_or("–".into(), |(top1, dataset)| {
+            format!("{top1:.2} % {dataset}")
+        });
         [
             p.name.to_string(),
             format!("burn-zoo-{}", p.family),

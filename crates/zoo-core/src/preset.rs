@@ -57,6 +57,24 @@ impl Preprocessing {
         }
     }
 
+    /// The same with another side that is cut out, and another filter.
+    pub fn cropped(self, crop: usize, interpolation: Interpolation) -> Self {
+        Self {
+            crop,
+            interpolation,
+            ..self
+        }
+    }
+
+    /// The same with this mean and deviation for every channel.
+    pub fn scaled(self, mean: f32, std: f32) -> Self {
+        Self {
+            mean: vec![mean; self.num_channels],
+            std: vec![std; self.num_channels],
+            ..self
+        }
+    }
+
     /// For networks of images of 32 pixels, with CIFAR-10's mean and deviation.
     pub fn cifar() -> Self {
         Self {
@@ -81,8 +99,26 @@ pub struct Weights {
     pub license: &'static str,
     /// What they were trained on.
     pub dataset: &'static str,
-    /// Published top-1 accuracy on `dataset` in percent.
-    pub top1: f32,
+    /// Published top-1 accuracy on `dataset` in percent, where upstream's code states one.
+    pub top1: Option<f32>,
+}
+
+impl Weights {
+    /// A file of weights for ImageNet-1k whose name ends with its hash, as torchvision's and timm's
+    /// do: `NAME-HASH.pth`.
+    pub fn imagenet(url: &'static str, license: &str, top1: Option<f32>) -> Self {
+        let stem = url.rsplit_once('.').map_or(url, |(stem, _)| stem);
+        Self {
+            url,
+            sha256_prefix: stem.rsplit_once('-').map_or("", |(_, hash)| hash),
+            license: match license {
+                "Apache-2.0" => "Apache-2.0; ImageNet's own terms hold for its images",
+                _ => "BSD-3-Clause; ImageNet's own terms hold for its images",
+            },
+            dataset: "ImageNet-1k",
+            top1,
+        }
+    }
 }
 
 /// A named, published configuration of a model family.

@@ -3,9 +3,11 @@ use burn::module::Module;
 use burn::tensor::{Tensor, backend::Backend};
 use burn_zoo_core::Mode;
 use burn_zoo_ops::{Activation, Conv2dOptions, pad2d};
+use serde::{Deserialize, Serialize};
 
 /// How a convolution's input is padded so that windows reach its edges.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Padding {
     /// Half the kernel on every side, PyTorch's usual.
     Half,

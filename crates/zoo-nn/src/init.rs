@@ -11,18 +11,14 @@ pub struct Init<'a, B: Backend> {
 }
 
 impl<'a, B: Backend> Init<'a, B> {
-    /// A source of parameters on `device`, seeded with `seed`.
-    pub fn new(seed: u64, device: &'a B::Device) -> Self {
+    /// A source of parameters on `device`, seeded with `seed`. Without a seed it gives zeros, for a
+    /// model whose weights come from a file: nothing is drawn, and on the CPU memory is taken only
+    /// when it is written to.
+    pub fn new(seed: impl Into<Option<u64>>, device: &'a B::Device) -> Self {
         Self {
             device,
-            rng: Some(ChaCha8Rng::seed_from_u64(seed)),
+            rng: seed.into().map(ChaCha8Rng::seed_from_u64),
         }
-    }
-
-    /// A source of zeros, for a model whose weights come from a file: nothing is drawn, and on the
-    /// CPU memory is taken only when it is written to.
-    pub fn unfilled(device: &'a B::Device) -> Self {
-        Self { device, rng: None }
     }
 
     /// The device of the parameters.

@@ -12,6 +12,7 @@ mod conv_norm;
 mod init;
 mod inverted_residual;
 mod linear;
+mod rounding;
 
 pub use batch_norm::BatchNorm2d;
 pub use conv::Conv2d;
@@ -21,3 +22,4 @@ pub use inverted_residual::{
     InvertedResidual, InvertedResidualOptions, SqueezeExcite, SqueezeExciteOptions,
 };
 pub use linear::Linear;
+pub use rounding::divisible_by_8;

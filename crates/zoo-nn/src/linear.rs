@@ -21,6 +21,19 @@ impl<B: Backend> Linear<B> {
         }
     }
 
+    /// Uniform in ±bound, and a bias of zeros.
+    pub fn uniform(
+        init: &mut Init<B>,
+        in_features: usize,
+        out_features: usize,
+        bound: f64,
+    ) -> Self {
+        Self {
+            weight: init.uniform([out_features, in_features], bound),
+            bias: init.constant([out_features], 0.0),
+        }
+    }
+
     /// Normal with this standard deviation, and a bias of zeros.
     pub fn normal(init: &mut Init<B>, in_features: usize, out_features: usize, std: f64) -> Self {
         Self {

@@ -2,13 +2,16 @@ use crate::family::families;
 use burn::module::AutodiffModule;
 use burn::tensor::backend::{AutodiffBackend, Backend};
 use burn::tensor::{DType, Tensor};
-use burn_zoo_checkpoint::{KeyMap, LazyTensors, LoadOptions, LoadReport, load_with};
+use burn_zoo_checkpoint::{
+    KeyMap, LazyTensors, LoadOptions, ModelConfig, PretrainedModel, load_with,
+};
 use burn_zoo_core::{Error, ImageClassifier, Mode, Preset, Result};
-use burn_zoo_nn::Init;
 
 families! {
     /// ResNet, ResNeXt and Wide ResNet.
     "resnet" => ResNet(burn_zoo_resnet, ResNetConfig, ResNet),
+    /// EfficientNet, EfficientNet-Lite and EfficientNetV2.
+    "efficientnet" => EfficientNet(burn_zoo_efficientnet, EfficientNetConfig, EfficientNet),
     /// MobileNetV2 and MobileNetV3.
     "mobilenet" => MobileNet(burn_zoo_mobilenet, MobileNetConfig, MobileNet),
 }
@@ -47,40 +50,15 @@ pub trait WithModel<B: AutodiffBackend> {
 }
 
 /// A model of any family, for inference.
-pub struct AutoModel<B: Backend> {
-    logits: Box<dyn Fn(Tensor<B, 4>) -> Tensor<B, 2>>,
-    report: LoadReport,
-}
+pub struct AutoModel<B: Backend>(Box<dyn Fn(Tensor<B, 4>) -> Tensor<B, 2>>);
 
 impl<B: Backend> AutoModel<B> {
-    pub(crate) fn loaded<M: ImageClassifier<B> + 'static>(
-        model: M,
-        weights: &LazyTensors,
-        key_maps: &[KeyMap],
-        dtype: DType,
-    ) -> Result<Self> {
-        let options = LoadOptions::strict(dtype);
-        let (model, report) = load_with(model, weights, key_maps, &options)?;
-        Ok(Self {
-            logits: Box::new(move |x| model.logits(x, Mode::Eval, None)),
-            report,
-        })
-    }
-
-    pub(crate) fn random<M: ImageClassifier<B> + 'static>(model: M) -> Self {
-        Self {
-            logits: Box::new(move |x| model.logits(x, Mode::Eval, None)),
-            report: LoadReport::default(),
-        }
+    fn of<M: ImageClassifier<B> + 'static>(model: M) -> Self {
+        Self(Box::new(move |x| model.logits(x, Mode::Eval, None)))
     }
 
     /// `[batch, channels, height, width]` to `[batch, num_classes]`.
     pub fn logits(&self, pixel_values: Tensor<B, 4>) -> Tensor<B, 2> {
-        (self.logits)(pixel_values)
-    }
-
-    /// How its weights were found in their file.
-    pub fn report(&self) -> &LoadReport {
-        &self.report
+        (self.0)(pixel_values)
     }
 }

@@ -1,6 +1,6 @@
 /// What the registry knows of every family, from one line for each: a feature of the same name, the
-/// crate, its configuration and its model. A family's crate has `PRESETS` and `HEAD`; its
-/// configuration `num_channels`, `num_classes`, `validate` and `key_maps`; its model `init`.
+/// crate, its configuration (`ModelConfig`, with `num_channels`, `num_classes` and `validate`) and
+/// its model (`PretrainedModel`, `ImageClassifier`).
 macro_rules! families {
     ($($(#[$about:meta])* $feature:literal => $variant:ident($krate:ident, $config:ident, $model:ident),)*) => {
         /// The configuration of a model of any family; in JSON `model_type` says which.
@@ -15,7 +15,7 @@ macro_rules! families {
             #[allow(unused_mut)]
             let mut entries = Vec::new();
             $(#[cfg(feature = $feature)]
-            entries.extend($krate::PRESETS.iter().map(|(preset, config)| Entry {
+            entries.extend($krate::$config::presets().iter().map(|(preset, config)| Entry {
                 preset: preset.clone(),
                 config: AutoConfig::$variant(config.clone()),
             }));)*
@@ -74,7 +74,7 @@ macro_rules! families {
             pub(crate) fn head(&self) -> &'static str {
                 match self {
                     $(#[cfg(feature = $feature)]
-                    AutoConfig::$variant(_) => $krate::HEAD,)*
+                    AutoConfig::$variant(_) => $krate::$config::HEAD,)*
                 }
             }
 
@@ -89,14 +89,10 @@ macro_rules! families {
                 device: &B::Device,
                 f: F,
             ) -> Result<F::Output> {
-                let mut init = match seed {
-                    Some(seed) => Init::<B>::new(seed, device),
-                    None => Init::unfilled(device),
-                };
                 match self {
                     $(#[cfg(feature = $feature)]
                     AutoConfig::$variant(config) => {
-                        let model = $krate::$model::<B>::init(config, &mut init)?;
+                        let model = $krate::$model::<B>::build(config, seed, device)?;
                         Ok(f.run(model, config.key_maps()))
                     })*
                 }
@@ -114,19 +110,17 @@ macro_rules! families {
                 dtype: DType,
                 device: &B::Device,
             ) -> Result<Self> {
-                let mut init = match weights {
-                    Some(_) => Init::<B>::unfilled(device),
-                    None => Init::new(0, device),
-                };
+                let seed = weights.is_none().then_some(0);
                 match config {
                     $(#[cfg(feature = $feature)]
                     AutoConfig::$variant(config) => {
-                        let model = $krate::$model::<B>::init(config, &mut init)?;
+                        let model = $krate::$model::<B>::build(config, seed, device)?;
                         match weights {
                             Some(weights) => {
-                                Self::loaded(model, weights, &config.key_maps(), dtype)
+                                let maps = config.key_maps();
+                                Ok(Self::of(load_with(model, weights, &maps, &LoadOptions::strict(dtype))?.0))
                             }
-                            None => Ok(Self::random(model)),
+                            None => Ok(Self::of(model)),
                         }
                     })*
                 }

@@ -1,23 +1,29 @@
 use crate::config::{MobileNetConfig, Version};
 use crate::model::MobileNet;
-use crate::presets::preset;
-use burn::tensor::{DType, backend::Backend};
-use burn_zoo_checkpoint::{KeyMap, load, save};
-use burn_zoo_core::{Error, Result};
+use crate::presets::PRESETS;
+use burn::tensor::backend::Backend;
+use burn_zoo_checkpoint::{KeyMap, ModelConfig, PretrainedModel};
+use burn_zoo_core::{Preset, Result};
 use burn_zoo_nn::Init;
-use std::path::Path;
-
-/// Path of the last layer's weight, `[num_classes, features]`.
-pub const HEAD: &str = "classifier.weight";
 
 const DROPPED: &[(&str, &str)] = &[(
     "num_batches_tracked",
     "counts batches for momentum=None, which no MobileNet uses",
 )];
 
-impl MobileNetConfig {
-    /// The spellings of the parameters' names: torchvision's, whose blocks number their layers.
-    pub fn key_maps(&self) -> Vec<KeyMap> {
+impl ModelConfig for MobileNetConfig {
+    const HEAD: &'static str = "classifier.weight";
+
+    fn presets() -> &'static [(Preset, Self)] {
+        &PRESETS
+    }
+
+    fn set_num_classes(&mut self, num_classes: usize) {
+        self.num_classes = num_classes;
+    }
+
+    /// torchvision's spelling, in which blocks number their layers.
+    fn key_maps(&self) -> Vec<KeyMap> {
         fn conv_norm(map: &mut KeyMap, ours: &str, conv: String, norm: String) {
             map.rename(format!("^{ours}.conv"), conv);
             map.rename(format!("^{ours}.norm"), norm);
@@ -66,46 +72,14 @@ impl MobileNetConfig {
     }
 }
 
-impl<B: Backend> MobileNet<B> {
-    /// A preset's network with random weights (seed 0).
-    ///
-    /// # Errors
-    /// If no preset has this name; the nearest names are suggested.
-    pub fn from_preset(name: &str, device: &B::Device) -> Result<Self> {
-        Self::new(&preset(name)?.1, 0, device)
+impl<B: Backend> PretrainedModel<B> for MobileNet<B> {
+    type Config = MobileNetConfig;
+
+    fn build(config: &MobileNetConfig, seed: Option<u64>, device: &B::Device) -> Result<Self> {
+        Self::init(config, &mut Init::new(seed, device))
     }
 
-    /// A preset's network with weights from a local file or folder, in torchvision's names.
-    ///
-    /// # Errors
-    /// If the preset is unknown, or the file is absent, malformed or not this model's.
-    pub fn from_pretrained(name: &str, path: impl AsRef<Path>, device: &B::Device) -> Result<Self> {
-        let (info, config) = preset(name)?;
-        let path = path.as_ref();
-        if !path.exists() {
-            let url = info.weights.map_or("nowhere", |weights| weights.url);
-            return Err(Error::NotFound {
-                path: path.to_path_buf(),
-                hint: format!("{name}'s published weights are at {url}"),
-            });
-        }
-        Self::from_file(&config, path, device)
-    }
-
-    /// A network of this configuration with weights from a file or folder, as f32.
-    ///
-    /// # Errors
-    /// If the file is absent, malformed or not this model's.
-    pub fn from_file(config: &MobileNetConfig, path: &Path, device: &B::Device) -> Result<Self> {
-        let model = Self::init(config, &mut Init::unfilled(device))?;
-        load(model, path, &config.key_maps(), DType::F32)
-    }
-
-    /// Writes the weights as a safetensors file in torchvision's names.
-    ///
-    /// # Errors
-    /// If the file cannot be written; nothing is left half-written.
-    pub fn save(&self, file: &Path) -> Result<()> {
-        save(self, file, &self.config().key_maps()[0])
+    fn config(&self) -> &MobileNetConfig {
+        &self.config
     }
 }

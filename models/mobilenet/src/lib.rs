@@ -5,7 +5,7 @@
 //! - Howard et al. 2019, *Searching for MobileNetV3*, arXiv:1905.02244.
 //!
 //! ```
-//! use burn_zoo_mobilenet::{MobileNet, burn::backend::Flex, burn::tensor::Tensor};
+//! use burn_zoo_mobilenet::{MobileNet, PretrainedModel, burn::backend::Flex, burn::tensor::Tensor};
 //!
 //! let device = Default::default();
 //! let model = MobileNet::<Flex>::from_preset("mobilenet_v3_small", &device)?.with_num_classes(7);
@@ -21,11 +21,10 @@ mod model;
 mod presets;
 
 pub use burn;
+pub use burn_zoo_checkpoint::{LoadReport, ModelConfig, PretrainedModel};
 pub use burn_zoo_core::{Error, Mode, Preprocessing, Preset};
 #[cfg(feature = "image")]
 pub use burn_zoo_image::read_image;
 pub use burn_zoo_ops::{Activation, Counts, count};
-pub use checkpoint::HEAD;
 pub use config::{BlockConfig, MobileNetConfig, Version};
 pub use model::MobileNet;
-pub use presets::{PRESETS, preset};

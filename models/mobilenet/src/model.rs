@@ -1,10 +1,10 @@
-use crate::config::{BlockConfig, MobileNetConfig, Version};
+use crate::config::{BlockConfig, MobileNetConfig};
 use burn::module::Module;
 use burn::tensor::{Tensor, backend::Backend};
 use burn_zoo_core::{ImageClassifier, Mode, Result, Stages, record};
 use burn_zoo_nn::{
     ConvNorm, ConvNormOptions, Init, InvertedResidual, InvertedResidualOptions, Linear, Padding,
-    SqueezeExciteOptions,
+    SqueezeExciteOptions, divisible_by_8,
 };
 use burn_zoo_ops::{Activation, global_avg_pool2d};
 
@@ -23,7 +23,7 @@ pub struct MobileNet<B: Backend> {
     hidden: Option<Linear<B>>,
     classifier: Linear<B>,
     #[module(skip)]
-    config: MobileNetConfig,
+    pub(crate) config: MobileNetConfig,
 }
 
 impl<B: Backend> MobileNet<B> {
@@ -40,7 +40,7 @@ impl<B: Backend> MobileNet<B> {
     ///
     /// # Errors
     /// If the configuration makes no network.
-    pub fn init(config: &MobileNetConfig, init: &mut Init<B>) -> Result<Self> {
+    pub(crate) fn init(config: &MobileNetConfig, init: &mut Init<B>) -> Result<Self> {
         config.validate()?;
         let inputs = config.inputs();
         let outer = |channels, kernel_size, stride| ConvNormOptions {
@@ -79,11 +79,6 @@ impl<B: Backend> MobileNet<B> {
         self.classifier = Linear::normal(init, features, num_classes, 0.01);
         self.config.num_classes = num_classes;
         self
-    }
-
-    /// The configuration it was made from.
-    pub fn config(&self) -> &MobileNetConfig {
-        &self.config
     }
 
     /// Logits in evaluation mode: `[batch, channels, height, width]` to `[batch, num_classes]`.
@@ -127,27 +122,14 @@ fn block_options(
         stride: block.stride,
         fused: false,
         squeeze_excite: block.use_se.then(|| SqueezeExciteOptions {
-            squeeze: divisible_by_8(block.expanded_channels / 4),
+            squeeze: divisible_by_8((block.expanded_channels / 4) as f64),
             activation: Activation::Relu,
             gate: Activation::HardSigmoid,
         }),
-        activation: match config.version {
-            Version::V2 => Activation::Relu6,
-            Version::V3 => block.activation,
-        },
+        activation: block.activation,
         padding: Padding::Half,
         eps: config.batch_norm_eps,
         momentum: config.batch_norm_momentum,
-    }
-}
-
-/// The multiple of 8 nearest to `channels`, but not less than nine tenths of it.
-fn divisible_by_8(channels: usize) -> usize {
-    let near = ((channels + 4) / 8 * 8).max(8);
-    if 10 * near < 9 * channels {
-        near + 8
-    } else {
-        near
     }
 }
 

@@ -1,51 +1,31 @@
 use crate::config::MobileNetConfig;
-use burn_zoo_core::{Error, Preprocessing, Preset, Result, Task, Weights};
+use burn_zoo_core::{Preprocessing, Preset, Task, Weights};
 use std::sync::LazyLock;
 
 const V2: &str =
     "MobileNetV2: Inverted Residuals and Linear Bottlenecks, Sandler et al. 2018, arXiv:1801.04381";
 const V3: &str = "Searching for MobileNetV3, Howard et al. 2019, arXiv:1905.02244";
 
-/// A row of torchvision's table: paper, parameters, side the image is resized to, file, its hash,
-/// top-1 accuracy.
-type Row = (
-    &'static str,
-    &'static str,
-    usize,
-    usize,
-    &'static str,
-    &'static str,
-    f32,
-);
+/// A row of torchvision's table: paper, parameters, side the image is resized to, file, top-1
+/// accuracy.
+type Row = (&'static str, &'static str, usize, usize, &'static str, f32);
 
 #[rustfmt::skip]
 const TORCHVISION: [Row; 3] = [
-    ("mobilenet_v2", V2, 3_504_872, 256, "https://download.pytorch.org/models/mobilenet_v2-b0353104.pth", "b0353104", 71.878),
-    ("mobilenet_v3_large", V3, 5_483_032, 232, "https://download.pytorch.org/models/mobilenet_v3_large-5c1a4163.pth", "5c1a4163", 75.274),
-    ("mobilenet_v3_small", V3, 2_542_856, 256, "https://download.pytorch.org/models/mobilenet_v3_small-047dcff4.pth", "047dcff4", 67.668),
+    ("mobilenet_v2", V2, 3_504_872, 256, "https://download.pytorch.org/models/mobilenet_v2-b0353104.pth", 71.878),
+    ("mobilenet_v3_large", V3, 5_483_032, 232, "https://download.pytorch.org/models/mobilenet_v3_large-5c1a4163.pth", 75.274),
+    ("mobilenet_v3_small", V3, 2_542_856, 256, "https://download.pytorch.org/models/mobilenet_v3_small-047dcff4.pth", 67.668),
 ];
 
 /// Every preset of the family with its configuration.
-pub static PRESETS: LazyLock<Vec<(Preset, MobileNetConfig)>> = LazyLock::new(|| {
+pub(crate) static PRESETS: LazyLock<Vec<(Preset, MobileNetConfig)>> = LazyLock::new(|| {
     let mut presets: Vec<_> = TORCHVISION.iter().map(torchvision).collect();
     presets.push(small());
     presets
 });
 
-/// The preset called `name`.
-///
-/// # Errors
-/// If there is none; the nearest names are suggested.
-pub fn preset(name: &str) -> Result<(Preset, MobileNetConfig)> {
-    PRESETS
-        .iter()
-        .find(|(preset, _)| preset.name == name)
-        .cloned()
-        .ok_or_else(|| Error::unknown("model", name, PRESETS.iter().map(|(p, _)| p.name)))
-}
-
 fn torchvision(row: &Row) -> (Preset, MobileNetConfig) {
-    let &(name, paper, num_parameters, resize, url, hash, top1) = row;
+    let &(name, paper, num_parameters, resize, url, top1) = row;
     let config = match name {
         "mobilenet_v3_large" => MobileNetConfig::v3_large(),
         "mobilenet_v3_small" => MobileNetConfig::v3_small(),
@@ -60,13 +40,7 @@ fn torchvision(row: &Row) -> (Preset, MobileNetConfig) {
         license: "BSD-3-Clause",
         num_parameters,
         preprocessing: Preprocessing::imagenet(resize),
-        weights: Some(Weights {
-            url,
-            sha256_prefix: hash,
-            license: "BSD-3-Clause; ImageNet's own terms hold for its images",
-            dataset: "ImageNet-1k",
-            top1,
-        }),
+        weights: Some(Weights::imagenet(url, "BSD-3-Clause", Some(top1))),
     };
     (preset, config)
 }

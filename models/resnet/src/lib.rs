@@ -6,7 +6,7 @@
 //! - Zagoruyko and Komodakis 2016, *Wide Residual Networks*, arXiv:1605.07146.
 //!
 //! ```
-//! use burn_zoo_resnet::{ResNet, burn::backend::Flex, burn::tensor::Tensor};
+//! use burn_zoo_resnet::{PretrainedModel, ResNet, burn::backend::Flex, burn::tensor::Tensor};
 //!
 //! let device = Default::default();
 //! let model = ResNet::<Flex>::from_preset("resnet20", &device)?.with_num_classes(7);
@@ -22,11 +22,10 @@ mod model;
 mod presets;
 
 pub use burn;
+pub use burn_zoo_checkpoint::{LoadReport, ModelConfig, PretrainedModel};
 pub use burn_zoo_core::{Error, Mode, Preprocessing, Preset};
 #[cfg(feature = "image")]
 pub use burn_zoo_image::read_image;
 pub use burn_zoo_ops::{Counts, count};
-pub use checkpoint::HEAD;
 pub use config::{BlockType, ResNetConfig, Stem};
 pub use model::{Block, Downsample, ResNet};
-pub use presets::{PRESETS, preset};

@@ -113,7 +113,7 @@ pub struct ResNet<B: Backend> {
     layers: Vec<Vec<Block<B>>>,
     fc: Option<Linear<B>>,
     #[module(skip)]
-    config: ResNetConfig,
+    pub(crate) config: ResNetConfig,
 }
 
 impl<B: Backend> ResNet<B> {
@@ -129,7 +129,7 @@ impl<B: Backend> ResNet<B> {
     ///
     /// # Errors
     /// If the configuration makes no network.
-    pub fn init(config: &ResNetConfig, init: &mut Init<B>) -> Result<Self> {
+    pub(crate) fn init(config: &ResNetConfig, init: &mut Init<B>) -> Result<Self> {
         config.validate()?;
         let kernel_size = match config.stem {
             Stem::ImageNet => 7,
@@ -167,11 +167,6 @@ impl<B: Backend> ResNet<B> {
         self.fc = Some(Linear::new(init, self.config.num_features(), num_classes));
         self.config.num_classes = num_classes;
         self
-    }
-
-    /// The configuration it was made from.
-    pub fn config(&self) -> &ResNetConfig {
-        &self.config
     }
 
     /// Logits in evaluation mode: `[batch, channels, height, width]` to `[batch, num_classes]`.

@@ -1,5 +1,5 @@
 use crate::config::{BlockType, ResNetConfig, Stem};
-use burn_zoo_core::{Error, Preprocessing, Preset, Result, Task, Weights};
+use burn_zoo_core::{Preprocessing, Preset, Task, Weights};
 use std::sync::LazyLock;
 
 const RESNET: &str =
@@ -8,7 +8,7 @@ const RESNEXT: &str = "Aggregated Residual Transformations for Deep Neural Netwo
 const WIDE: &str = "Wide Residual Networks, Zagoruyko and Komodakis 2016, arXiv:1605.07146";
 
 /// A row of torchvision's table: paper, block counts, groups, width per group, parameters, side the
-/// image is resized to, file, its hash, top-1 accuracy.
+/// image is resized to, file, top-1 accuracy.
 type Row = (
     &'static str,
     &'static str,
@@ -18,22 +18,21 @@ type Row = (
     usize,
     usize,
     &'static str,
-    &'static str,
     f32,
 );
 
 #[rustfmt::skip]
 const TORCHVISION: [Row; 10] = [
-    ("resnet18", RESNET, [2, 2, 2, 2], 1, 64, 11_689_512, 256, "https://download.pytorch.org/models/resnet18-f37072fd.pth", "f37072fd", 69.758),
-    ("resnet34", RESNET, [3, 4, 6, 3], 1, 64, 21_797_672, 256, "https://download.pytorch.org/models/resnet34-b627a593.pth", "b627a593", 73.314),
-    ("resnet50", RESNET, [3, 4, 6, 3], 1, 64, 25_557_032, 232, "https://download.pytorch.org/models/resnet50-11ad3fa6.pth", "11ad3fa6", 80.858),
-    ("resnet101", RESNET, [3, 4, 23, 3], 1, 64, 44_549_160, 232, "https://download.pytorch.org/models/resnet101-cd907fc2.pth", "cd907fc2", 81.886),
-    ("resnet152", RESNET, [3, 8, 36, 3], 1, 64, 60_192_808, 232, "https://download.pytorch.org/models/resnet152-f82ba261.pth", "f82ba261", 82.284),
-    ("resnext50_32x4d", RESNEXT, [3, 4, 6, 3], 32, 4, 25_028_904, 232, "https://download.pytorch.org/models/resnext50_32x4d-1a0047aa.pth", "1a0047aa", 81.198),
-    ("resnext101_32x8d", RESNEXT, [3, 4, 23, 3], 32, 8, 88_791_336, 232, "https://download.pytorch.org/models/resnext101_32x8d-110c445d.pth", "110c445d", 82.834),
-    ("resnext101_64x4d", RESNEXT, [3, 4, 23, 3], 64, 4, 83_455_272, 232, "https://download.pytorch.org/models/resnext101_64x4d-173b62eb.pth", "173b62eb", 83.246),
-    ("wide_resnet50_2", WIDE, [3, 4, 6, 3], 1, 128, 68_883_240, 232, "https://download.pytorch.org/models/wide_resnet50_2-9ba9bcbe.pth", "9ba9bcbe", 81.602),
-    ("wide_resnet101_2", WIDE, [3, 4, 23, 3], 1, 128, 126_886_696, 232, "https://download.pytorch.org/models/wide_resnet101_2-d733dc28.pth", "d733dc28", 82.51),
+    ("resnet18", RESNET, [2, 2, 2, 2], 1, 64, 11_689_512, 256, "https://download.pytorch.org/models/resnet18-f37072fd.pth", 69.758),
+    ("resnet34", RESNET, [3, 4, 6, 3], 1, 64, 21_797_672, 256, "https://download.pytorch.org/models/resnet34-b627a593.pth", 73.314),
+    ("resnet50", RESNET, [3, 4, 6, 3], 1, 64, 25_557_032, 232, "https://download.pytorch.org/models/resnet50-11ad3fa6.pth", 80.858),
+    ("resnet101", RESNET, [3, 4, 23, 3], 1, 64, 44_549_160, 232, "https://download.pytorch.org/models/resnet101-cd907fc2.pth", 81.886),
+    ("resnet152", RESNET, [3, 8, 36, 3], 1, 64, 60_192_808, 232, "https://download.pytorch.org/models/resnet152-f82ba261.pth", 82.284),
+    ("resnext50_32x4d", RESNEXT, [3, 4, 6, 3], 32, 4, 25_028_904, 232, "https://download.pytorch.org/models/resnext50_32x4d-1a0047aa.pth", 81.198),
+    ("resnext101_32x8d", RESNEXT, [3, 4, 23, 3], 32, 8, 88_791_336, 232, "https://download.pytorch.org/models/resnext101_32x8d-110c445d.pth", 82.834),
+    ("resnext101_64x4d", RESNEXT, [3, 4, 23, 3], 64, 4, 83_455_272, 232, "https://download.pytorch.org/models/resnext101_64x4d-173b62eb.pth", 83.246),
+    ("wide_resnet50_2", WIDE, [3, 4, 6, 3], 1, 128, 68_883_240, 232, "https://download.pytorch.org/models/wide_resnet50_2-9ba9bcbe.pth", 81.602),
+    ("wide_resnet101_2", WIDE, [3, 4, 23, 3], 1, 128, 126_886_696, 232, "https://download.pytorch.org/models/wide_resnet101_2-d733dc28.pth", 82.51),
 ];
 
 /// Name, block count n, parameters (with projection shortcuts and ten classes).
@@ -46,7 +45,7 @@ const CIFAR: [(&str, usize, usize); 5] = [
 ];
 
 /// Every preset of the family with its configuration.
-pub static PRESETS: LazyLock<Vec<(Preset, ResNetConfig)>> = LazyLock::new(|| {
+pub(crate) static PRESETS: LazyLock<Vec<(Preset, ResNetConfig)>> = LazyLock::new(|| {
     let mut presets: Vec<_> = TORCHVISION.iter().map(torchvision).collect();
     presets
         .extend(CIFAR.map(|(name, n, parameters)| small(name, ResNetConfig::cifar(n), parameters)));
@@ -59,21 +58,8 @@ pub static PRESETS: LazyLock<Vec<(Preset, ResNetConfig)>> = LazyLock::new(|| {
     presets
 });
 
-/// The preset called `name`.
-///
-/// # Errors
-/// If there is none; the nearest names are suggested.
-pub fn preset(name: &str) -> Result<(Preset, ResNetConfig)> {
-    PRESETS
-        .iter()
-        .find(|(preset, _)| preset.name == name)
-        .cloned()
-        .ok_or_else(|| Error::unknown("model", name, PRESETS.iter().map(|(p, _)| p.name)))
-}
-
 fn torchvision(row: &Row) -> (Preset, ResNetConfig) {
-    let &(name, paper, layers, groups, width_per_group, num_parameters, resize, url, hash, top1) =
-        row;
+    let &(name, paper, layers, groups, width_per_group, num_parameters, resize, url, top1) = row;
     let block = match name {
         "resnet18" | "resnet34" => BlockType::Basic,
         _ => BlockType::Bottleneck,
@@ -87,13 +73,7 @@ fn torchvision(row: &Row) -> (Preset, ResNetConfig) {
         license: "BSD-3-Clause",
         num_parameters,
         preprocessing: Preprocessing::imagenet(resize),
-        weights: Some(Weights {
-            url,
-            sha256_prefix: hash,
-            license: "BSD-3-Clause; ImageNet's own terms hold for its images",
-            dataset: "ImageNet-1k",
-            top1,
-        }),
+        weights: Some(Weights::imagenet(url, "BSD-3-Clause", Some(top1))),
     };
     let config = ResNetConfig {
         groups,

@@ -6,7 +6,7 @@ use burn_zoo_checkpoint::{
     KeyMap, Tensors, collect, load, read_safetensors, save, write_safetensors,
 };
 use burn_zoo_core::Error;
-use burn_zoo_resnet::{ResNet, ResNetConfig};
+use burn_zoo_resnet::{ModelConfig, PretrainedModel, ResNet, ResNetConfig};
 use std::path::PathBuf;
 use tempfile::TempDir;
 

@@ -5,7 +5,7 @@ use burn_flex::Flex;
 use burn_zoo_checkpoint::{
     LazyTensors, LoadOptions, Tensors, collect, load, load_with, save_folder, write_safetensors,
 };
-use burn_zoo_resnet::{ResNet, ResNetConfig};
+use burn_zoo_resnet::{ModelConfig, PretrainedModel, ResNet, ResNetConfig};
 use burn_zoo_tests::golden::folder;
 use std::path::Path;
 

@@ -6,7 +6,7 @@
 use crate::common::*;
 use burn_zoo_checkpoint::{Tensors, read_safetensors};
 use burn_zoo_core::{ImageClassifier, Mode};
-use burn_zoo_resnet::{ResNet, preset};
+use burn_zoo_resnet::{ModelConfig, PretrainedModel, ResNet, ResNetConfig};
 use burn_zoo_tests::compare::Worst;
 use burn_zoo_tests::golden::folder;
 use std::path::Path;
@@ -81,7 +81,7 @@ fn a_weights_file_runs_as_the_model_that_arch_names() {
     let work = temp();
     let path = work.path().join("weights.safetensors");
     let device = Default::default();
-    let (_, config) = preset("resnet20").expect("listed");
+    let (_, config) = ResNetConfig::preset("resnet20").expect("listed");
     let model = ResNet::<burn_flex::Flex>::new(&config, 5, &device)
         .expect("a preset")
         .with_num_classes(7);

@@ -5,6 +5,7 @@ use crate::common::*;
 use crate::server::*;
 use burn_zoo_checkpoint::read_safetensors;
 use burn_zoo_hub::{Hub, Progress, RepoId, Timing};
+use burn_zoo_mobilenet::{MobileNet, MobileNetConfig, ModelConfig, PretrainedModel};
 use burn_zoo_tests::golden;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -346,10 +347,10 @@ fn published_weights_are_found_in_the_cache_and_checked() {
     fails_as(run(&args), &args, 1, &["zoo fetch mobilenet_v3_small"]);
 
     let device = Default::default();
-    let (preset, config) = burn_zoo_mobilenet::preset(name).expect("listed");
+    let (preset, config) = MobileNetConfig::preset(name).expect("listed");
     let url = preset.weights.expect("published").url;
     let file = url.rsplit('/').next().expect("a name");
-    burn_zoo_mobilenet::MobileNet::<burn_flex::Flex>::new(&config, 5, &device)
+    MobileNet::<burn_flex::Flex>::new(&config, 5, &device)
         .expect("a preset")
         .save(&work.path().join("weights").join(file))
         .expect("writable");

@@ -12,6 +12,7 @@ mod hub;
 mod hub_faults;
 mod images;
 mod knn;
+mod parity_efficientnet;
 mod parity_mobilenet;
 mod parity_resnet;
 mod presets_resnet;

@@ -8,7 +8,7 @@ use burn::tensor::DType;
 use burn::tensor::backend::AutodiffBackend;
 use burn_flex::Flex;
 use burn_ndarray::NdArray;
-use burn_zoo_mobilenet::{MobileNet, MobileNetConfig, PRESETS, preset};
+use burn_zoo_mobilenet::{MobileNet, MobileNetConfig, ModelConfig};
 use burn_zoo_tests::golden::Fixture;
 use burn_zoo_tests::parity::{Case, Lane};
 use burn_zoo_tests::presets;
@@ -57,7 +57,8 @@ fn every_preset_has_torchvisions_keys_parameters_and_flops() {
     let names = manifest.as_object().expect("an object");
     assert_eq!(names.len(), 3);
     for (name, want) in names {
-        let (info, config) = preset(name).expect("every upstream preset is listed");
+        let (info, config) =
+            MobileNetConfig::preset(name).expect("every upstream preset is listed");
         let model = MobileNet::new(&config, 0, &Default::default()).expect("a preset is valid");
         presets::check(&info, model, &config.key_maps()[0], Some(want));
         presets::check_complete(&info, config.num_channels);
@@ -66,7 +67,9 @@ fn every_preset_has_torchvisions_keys_parameters_and_flops() {
 
 #[test]
 fn every_other_preset_has_the_parameters_it_states() {
-    let others = PRESETS.iter().filter(|(info, _)| info.weights.is_none());
+    let others = MobileNetConfig::presets()
+        .iter()
+        .filter(|(info, _)| info.weights.is_none());
     let names: Vec<&str> = others
         .map(|(info, config)| {
             let model = MobileNet::new(config, 0, &Default::default()).expect("a preset is valid");

@@ -8,7 +8,7 @@ use burn::tensor::DType;
 use burn::tensor::backend::AutodiffBackend;
 use burn_flex::Flex;
 use burn_ndarray::NdArray;
-use burn_zoo_resnet::ResNet;
+use burn_zoo_resnet::{ModelConfig, ResNet};
 use burn_zoo_tests::golden::Fixture;
 use burn_zoo_tests::parity::{Case, Lane};
 

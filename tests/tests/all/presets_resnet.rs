@@ -3,7 +3,7 @@
 use burn::tensor::{Distribution, Tensor};
 use burn_flex::Flex;
 use burn_zoo_core::{CollectStages, ImageClassifier, Mode};
-use burn_zoo_resnet::{BlockType, PRESETS, Preset, ResNet, ResNetConfig, preset};
+use burn_zoo_resnet::{BlockType, ModelConfig, Preset, ResNet, ResNetConfig};
 use burn_zoo_tests::presets::{B, check, check_complete, manifest};
 use serde_json::Value;
 
@@ -18,7 +18,7 @@ fn every_torchvision_preset_has_torchvisions_keys_parameters_and_flops() {
     let names = manifest.as_object().expect("an object");
     assert_eq!(names.len(), 10);
     for (name, want) in names {
-        let entry = preset(name).expect("every upstream preset is listed");
+        let entry = ResNetConfig::preset(name).expect("every upstream preset is listed");
         check_preset(&entry, Some(want));
     }
 }
@@ -26,7 +26,7 @@ fn every_torchvision_preset_has_torchvisions_keys_parameters_and_flops() {
 #[test]
 fn every_other_preset_has_the_parameters_it_states() {
     let manifest = manifest("resnet");
-    let others = PRESETS
+    let others = ResNetConfig::presets()
         .iter()
         .filter(|(info, _)| manifest.get(info.name).is_none());
     let mut count = 0;
@@ -39,7 +39,7 @@ fn every_other_preset_has_the_parameters_it_states() {
 
 #[test]
 fn presets_are_complete() {
-    for (info, config) in PRESETS.iter() {
+    for (info, config) in ResNetConfig::presets().iter() {
         check_complete(info, config.num_channels);
     }
 }

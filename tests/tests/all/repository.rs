@@ -32,3 +32,16 @@ fn every_crate_has_a_description_and_the_workspaces_licence() {
         }
     }
 }
+
+#[test]
+fn every_family_has_an_example_that_cargo_knows() {
+    let manifest = read_to_string(root().join("examples/Cargo.toml")).expect("a manifest");
+    for entry in std::fs::read_dir(root().join("models")).expect("a folder") {
+        let family = entry.expect("an entry").file_name();
+        let family = family.to_str().expect("a name");
+        let entry = format!("[[example]]\nname = \"{family}\"\npath = \"{family}.rs\"");
+        assert!(manifest.contains(&entry), "{family}");
+        let path = root().join(format!("examples/{family}.rs"));
+        assert!(path.is_file(), "{}", path.display());
+    }
+}
