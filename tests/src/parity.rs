@@ -5,7 +5,7 @@ use crate::golden::Fixture;
 use burn::module::AutodiffModule;
 use burn::tensor::backend::AutodiffBackend;
 use burn::tensor::{DType, Int, Tensor, TensorData};
-use burn_zoo_checkpoint::{KeyMap, Tensors, collect, load_tensors};
+use burn_zoo_checkpoint::{KeyMap, ModelConfig, Tensors, collect, load_tensors, to_file};
 use burn_zoo_core::{CollectStages, ImageClassifier, Mode};
 use burn_zoo_train::ops::cross_entropy;
 use burn_zoo_train::{Optimizer, OptimizerSpec, clip_global_norm, collect_gradients, global_norm};
@@ -244,6 +244,16 @@ impl<B: AutodiffBackend> Lane<B> {
     }
 }
 
+/// The map of one spelling alone.
+///
+/// # Panics
+/// If there is none of this name.
+pub fn spelling<C: ModelConfig>(config: &C, name: &str) -> KeyMap {
+    let maps = config.key_maps();
+    let map = maps.into_iter().find(|map| map.name == name);
+    map.expect("a spelling of the family")
+}
+
 fn norm(data: &TensorData) -> f64 {
     data.iter::<f64>().map(|v| v * v).sum::<f64>().sqrt()
 }
@@ -261,10 +271,7 @@ fn without_effect(grads: &Tensors) -> Vec<String> {
 
 /// Tensors by path as tensors by upstream's key.
 fn named(tensors: Tensors, map: &KeyMap) -> Tensors {
-    let renamed = tensors
-        .into_iter()
-        .map(|(path, data)| (map.key(&path), data));
-    renamed.collect()
+    to_file(&tensors, map)
 }
 
 /// Gradients of every parameter by upstream's key, in the parameter's shape.

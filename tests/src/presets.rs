@@ -1,10 +1,10 @@
 //! L0 at full size: keys, shapes, parameters and FLOPs of presets against upstream's.
 
 use crate::golden::folder;
-use burn::module::{AutodiffModule, Param};
+use burn::module::AutodiffModule;
 use burn::tensor::{DType, Tensor};
 use burn_flex::Flex;
-use burn_zoo_checkpoint::{KeyMap, ParamVisitor, visit_params};
+use burn_zoo_checkpoint::{KeyMap, file_shapes};
 use burn_zoo_core::{ImageClassifier, Mode, Preset};
 use burn_zoo_train::{ops, trainable};
 use serde_json::Value;
@@ -44,7 +44,7 @@ where
     );
     let keys: BTreeMap<String, Vec<usize>> =
         serde_json::from_value(want["keys"].clone()).expect("keys are lists of sizes");
-    assert_eq!(shapes(&model, map), keys, "keys and shapes of {name}");
+    assert_eq!(file_shapes(&model, map), keys, "keys and shapes of {name}");
 
     // One real forward pass; FLOPs grow with the image's area, so a small one need not be compared.
     let inner = model.valid();
@@ -59,19 +59,6 @@ where
         "FLOPs of {name}"
     );
     assert_eq!(counts.generic, 0, "{name} must run on fast paths alone");
-}
-
-/// Shapes by upstream's key.
-fn shapes<M: AutodiffModule<B>>(model: &M, map: &KeyMap) -> BTreeMap<String, Vec<usize>> {
-    struct Visitor<'a>(BTreeMap<String, Vec<usize>>, &'a KeyMap);
-    impl ParamVisitor<B> for Visitor<'_> {
-        fn visit<const D: usize>(&mut self, path: String, param: &Param<Tensor<B, D>>) {
-            self.0.insert(self.1.key(&path), param.shape().to_vec());
-        }
-    }
-    let mut visitor = Visitor(BTreeMap::new(), map);
-    visit_params(model, &mut visitor);
-    visitor.0
 }
 
 /// Checks what every published preset states about itself.

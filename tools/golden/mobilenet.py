@@ -1,8 +1,14 @@
-"""MobileNet fixtures, from torchvision's own classes in float64: see common.py."""
+"""MobileNet fixtures, from torchvision's and timm's own classes in float64: see common.py."""
 
 from dataclasses import dataclass
 from functools import partial
 
+import timm
+from timm.layers import get_act_layer
+from timm.models.efficientnet import EfficientNet
+from timm.models.mobilenetv3 import MobileNetV3
+from timm.models._efficientnet_blocks import SqueezeExcite
+from timm.models._efficientnet_builder import decode_arch_def, round_channels
 from torch import nn
 from torchvision.models.mobilenetv2 import InvertedResidual as InvertedResidualV2
 from torchvision.models.mobilenetv3 import InvertedResidual as InvertedResidualV3
@@ -11,7 +17,8 @@ from torchvision.ops import Conv2dNormActivation
 
 from common import case_files, preset
 
-PRESETS = ["mobilenet_v2", "mobilenet_v3_large", "mobilenet_v3_small"]
+TORCHVISION = ["mobilenet_v2", "mobilenet_v3_large", "mobilenet_v3_small"]
+TIMM = ["mobilenetv2_100", "mobilenetv3_large_100", "mobilenetv3_small_100"]
 
 
 @dataclass(frozen=True)
@@ -73,6 +80,80 @@ CASES = [
         steps_batch=(6, 1, 14, 14),
     ),
 ]
+
+
+# In timm's names: the same networks but for sizes that its strings cannot say (an expansion that is no
+# multiple of the input, a stem that is no multiple of 8).
+TIMM_CASES = [
+    Case(
+        "timm_v2",
+        43,
+        "v2",
+        ((3, 8, 8, False, "relu6", 1), (3, 32, 16, False, "relu6", 2), (3, 64, 16, False, "relu6", 1)),
+        4,
+        (3, 3, 18, 21),
+        last_conv_channels=24,
+    ),
+    Case(
+        "timm_v3",
+        44,
+        "v3",
+        (
+            (3, 8, 8, True, "relu", 2),
+            (5, 32, 16, False, "hardswish", 1),
+            (3, 32, 16, True, "hardswish", 1),
+        ),
+        5,
+        (3, 3, 22, 17),
+        last_conv_channels=24,
+        last_channel=12,
+    ),
+]
+
+
+def timm_model(case):
+    """The strings that timm's own networks are written as; a stage for each width."""
+    rows, channels = [], case.stem_channels
+    for kernel, expanded, out, use_se, activation, stride in case.blocks:
+        kind = "ir" if expanded != channels else "ds"
+        end = ("_se0.25" if use_se else "") + ("_nre" if activation == "relu" else "")
+        row = f"{kind}_r1_k{kernel}_s{stride}_e{expanded // channels}_c{out}{end}"
+        if out == channels and rows:
+            rows[-1].append(row)
+        else:
+            rows.append([row])
+        channels = out
+    config = case.config()
+    norm = partial(
+        nn.BatchNorm2d, eps=config["batch_norm_eps"], momentum=config["batch_norm_momentum"]
+    )
+    common = dict(num_classes=case.num_classes, stem_size=case.stem_channels, norm_layer=norm)
+    if case.version == "v2":
+        return EfficientNet(
+            decode_arch_def(rows),
+            num_features=case.last_conv_channels,
+            act_layer=get_act_layer("relu6"),
+            **common,
+        )
+    rows.append([f"cn_r1_k1_s1_c{case.last_conv_channels}"])
+    se = partial(
+        SqueezeExcite, gate_layer="hard_sigmoid", force_act_layer=nn.ReLU, rd_round_fn=round_channels
+    )
+    return MobileNetV3(
+        decode_arch_def(rows),
+        num_features=case.last_channel,
+        act_layer=get_act_layer("hard_swish"),
+        se_layer=se,
+        **common,
+    )
+
+
+def timm_stages(model):
+    blocks = [block for stage in model.blocks for block in stage]
+    if isinstance(model, EfficientNet):
+        blocks.append(model.bn2)
+    named = {f"features.{i}": block for i, block in enumerate([model.bn1, *blocks])}
+    return named | {"pool": model.global_pool}
 
 
 class Block(InvertedResidualConfig):
@@ -144,4 +225,8 @@ def files():
     for case in CASES:
         config = case.config()
         yield from case_files("mobilenet", case, config, exact_hardsigmoid(MobileNet(config)), stages)
-    yield "mobilenet/presets.json.gz", {name: preset(name) for name in PRESETS}
+    for case in TIMM_CASES:
+        model = exact_hardsigmoid(timm_model(case))
+        yield from case_files("mobilenet", case, case.config(), model, timm_stages)
+    presets = {name: preset(name) for name in TORCHVISION}
+    yield "mobilenet/presets.json.gz", presets | {name: preset(name, timm.create_model) for name in TIMM}

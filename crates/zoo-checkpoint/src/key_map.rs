@@ -1,3 +1,4 @@
+use crate::Layout;
 use std::borrow::Cow;
 
 /// How a model's parameter paths are spelt in one kind of file, in both directions.
@@ -15,6 +16,12 @@ pub struct KeyMap {
     pub renamed: Vec<(Cow<'static, str>, Cow<'static, str>)>,
     /// Last components of file keys that hold nothing the model needs, with the reason.
     pub dropped: &'static [(&'static str, &'static str)],
+    /// Parameters that lie otherwise in the file, with the steps from there to here. In a pattern,
+    /// which covers the whole path, `*` stands for one component.
+    pub layouts: Vec<(Cow<'static, str>, Vec<Layout>)>,
+    /// Keys of a file that say again what another key says, as the head of a model whose embedding is
+    /// tied to it. They may be there, and must then be equal; they are not written.
+    pub tied: Vec<(&'static str, &'static str)>,
 }
 
 impl KeyMap {
@@ -30,7 +37,29 @@ impl KeyMap {
             name,
             renamed: renamed.iter().map(cow).collect(),
             dropped,
+            ..Self::default()
         }
+    }
+
+    /// States how the parameters whose path fits `pattern` lie in the file.
+    pub fn lay(&mut self, pattern: impl Into<Cow<'static, str>>, layouts: &[Layout]) {
+        self.layouts.push((pattern.into(), layouts.to_vec()));
+    }
+
+    /// The steps from the file's numbers to those of the parameter at `path`.
+    pub(crate) fn layout(&self, path: &str) -> &[Layout] {
+        let fits = |pattern: &str| {
+            let (mut pattern, mut path) = (pattern.split('.'), path.split('.'));
+            loop {
+                match (pattern.next(), path.next()) {
+                    (None, None) => return true,
+                    (Some(p), Some(c)) if p == "*" || p == c => {}
+                    _ => return false,
+                }
+            }
+        };
+        let found = self.layouts.iter().find(|(pattern, _)| fits(pattern));
+        found.map_or(&[], |(_, layouts)| layouts)
     }
 
     /// Renames one more piece, after the others.

@@ -11,6 +11,7 @@ mod atomic;
 mod convert;
 mod gradients;
 mod key_map;
+mod layout;
 mod lazy;
 mod load;
 mod memory;
@@ -24,11 +25,12 @@ mod walk;
 pub use atomic::write_atomically;
 pub use gradients::{FlatGradients, collect_gradients};
 pub use key_map::KeyMap;
+pub use layout::Layout;
 pub use lazy::{LazyTensor, LazyTensors};
 pub use load::{LoadOptions, LoadReport, load, load_tensors, load_with};
 pub use model::{ModelConfig, PretrainedModel, new_head};
 pub use safetensors_file::{read_safetensors, write_safetensors};
-pub use save::{collect, save, save_folder};
+pub use save::{collect, file_shapes, save, save_folder, to_file};
 pub use walk::{ParamMapper, ParamVisitor, map_params, visit_params};
 
 /// Named tensors in memory.

@@ -1,5 +1,7 @@
 use crate::memory::refuse_too_much;
-use crate::{KeyMap, LazyTensors, ParamMapper, ParamVisitor, Tensors, map_params, visit_params};
+use crate::{
+    KeyMap, Layout, LazyTensors, ParamMapper, ParamVisitor, Tensors, map_params, visit_params,
+};
 use burn::module::{Module, Param};
 use burn::tensor::{DType, Tensor, TensorData, backend::Backend};
 use burn_zoo_core::{Error, Result, nearest};
@@ -73,7 +75,7 @@ pub fn load_with<B: Backend, M: Module<B>>(
             format!("key `{key}` is gone"),
         )),
     };
-    plan.fill(module, options.dtype, read)
+    plan.fill(module, &tensors.path, options.dtype, read)
 }
 
 /// [`load`] from tensors already read; `path` is only named in errors.
@@ -98,13 +100,23 @@ pub fn load_tensors<B: Backend, M: Module<B>>(
         }
         Ok(data.convert_dtype(dtype))
     };
-    plan.fill(module, dtype, read).map(|(module, _)| module)
+    plan.fill(module, path, dtype, read)
+        .map(|(module, _)| module)
 }
 
 /// Which key fills which parameter: made, and checked whole, before anything is read.
 struct Plan {
-    keys: BTreeMap<String, String>,
+    fills: BTreeMap<String, Fill>,
+    /// Keys that must hold the same.
+    tied: Vec<(&'static str, &'static str)>,
     report: LoadReport,
+}
+
+/// Where a parameter comes from.
+struct Fill {
+    key: String,
+    layouts: Vec<Layout>,
+    shape: Vec<usize>,
 }
 
 impl Plan {
@@ -125,7 +137,8 @@ impl Plan {
             return Err(Error::malformed(path, "the model has no names for files"));
         };
         let mut plan = Self {
-            keys: BTreeMap::new(),
+            fills: BTreeMap::new(),
+            tied: Vec::new(),
             report: LoadReport {
                 spelling: map.name,
                 ..Default::default()
@@ -138,28 +151,42 @@ impl Plan {
         for (parameter, shape) in &wanted {
             let key = map.key(parameter);
             unused.remove(key.as_str());
+            let layouts = map.layout(parameter).to_vec();
+            let stored = Layout::stored(&layouts, shape);
             match found.get(key.as_str()) {
-                Some(there) if there == shape => {
+                Some(there) if *there == stored => {
                     bytes += shape.iter().map(|n| *n as u128).product::<u128>();
-                    plan.keys.insert(parameter.clone(), key);
+                    let shape = shape.clone();
+                    let fill = Fill {
+                        key,
+                        layouts,
+                        shape,
+                    };
+                    plan.fills.insert(parameter.clone(), fill);
                 }
                 Some(there) if may_miss(&key) => plan
                     .report
                     .initialised
-                    .push(format!("{key} {shape:?} (the file has {there:?})")),
+                    .push(format!("{key} {stored:?} (the file has {there:?})")),
                 Some(there) => {
                     return Err(Error::Shape {
                         path: path.to_path_buf(),
                         key,
-                        wanted: shape.clone(),
+                        wanted: stored,
                         found: there.to_vec(),
                     });
                 }
                 None if may_miss(&key) => plan
                     .report
                     .initialised
-                    .push(format!("{key} {shape:?} (not in the file)")),
-                None => missing.push((key, shape)),
+                    .push(format!("{key} {stored:?} (not in the file)")),
+                None => missing.push((key, stored)),
+            }
+        }
+        for (again, key) in &map.tied {
+            if unused.contains(again) && found.contains_key(key) {
+                plan.tied.push((again, key));
+                unused.remove(again);
             }
         }
         unused.retain(|key| {
@@ -176,7 +203,7 @@ impl Plan {
                 nearest: nearest.map(String::from).into_iter().collect(),
                 path,
                 key,
-                shape: shape.clone(),
+                shape,
             });
         }
         if let Some(key) = unused.into_iter().next() {
@@ -189,7 +216,7 @@ impl Plan {
             });
         }
         refuse_too_much(&path, bytes * options.dtype.size() as u128)?;
-        plan.report.loaded = plan.keys.len();
+        plan.report.loaded = plan.fills.len();
         Ok(plan)
     }
 
@@ -197,11 +224,12 @@ impl Plan {
     fn fill<B: Backend, M: Module<B>>(
         self,
         module: M,
+        path: &Path,
         dtype: DType,
         read: impl Fn(&str) -> Result<TensorData>,
     ) -> Result<(M, LoadReport)> {
         struct Mapper<'a, F> {
-            keys: &'a BTreeMap<String, String>,
+            fills: &'a BTreeMap<String, Fill>,
             dtype: DType,
             read: F,
             error: Option<Error>,
@@ -217,7 +245,11 @@ impl Plan {
                 }
                 let (id, tensor, mapper) = param.consume();
                 let (device, tracked) = (tensor.device(), tensor.is_require_grad());
-                let tensor = match self.keys.get(&path).map(|key| (self.read)(key)) {
+                let read = |fill: &Fill| {
+                    let data = (self.read)(&fill.key)?;
+                    Ok(Layout::load(&fill.layouts, data, &fill.shape))
+                };
+                let tensor = match self.fills.get(&path).map(read) {
                     Some(Ok(data)) => {
                         // The old values go before the new ones come.
                         drop(tensor);
@@ -232,9 +264,16 @@ impl Plan {
                 Param::from_mapped_value(id, tensor, mapper)
             }
         }
-        let keys = &self.keys;
+        for (again, key) in &self.tied {
+            if read(again)? != read(key)? {
+                let message = format!(
+                    "key `{again}` differs from `{key}`, which it is tied to in this model"
+                );
+                return Err(Error::malformed(path, message));
+            }
+        }
         let mut mapper = Mapper {
-            keys,
+            fills: &self.fills,
             dtype,
             read,
             error: None,

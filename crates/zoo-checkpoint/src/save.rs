@@ -1,9 +1,10 @@
 use crate::safetensors_file::{Outgoing, write};
 use crate::sharded::write_folder;
-use crate::{KeyMap, ParamVisitor, Tensors, visit_params};
+use crate::{KeyMap, Layout, ParamVisitor, Tensors, visit_params};
 use burn::module::{Module, Param};
-use burn::tensor::{Tensor, backend::Backend};
+use burn::tensor::{DType, Tensor, TensorData, backend::Backend};
 use burn_zoo_core::Result;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Every float parameter and running statistic of `module` by its path.
@@ -38,19 +39,91 @@ pub fn save_folder<B: Backend, M: Module<B>>(
 
 /// The parameters of a module, read from its device one by one as they are written.
 fn outgoing<B: Backend, M: Module<B>>(module: &M, map: &KeyMap) -> Vec<Outgoing<'static>> {
-    struct Visitor<'a>(Vec<Outgoing<'static>>, &'a KeyMap);
+    struct Visitor<'a>(Vec<Part<'static>>, &'a KeyMap);
     impl<B: Backend> ParamVisitor<B> for Visitor<'_> {
         fn visit<const D: usize>(&mut self, path: String, param: &Param<Tensor<B, D>>) {
             let tensor = param.val();
-            self.0.push(Outgoing {
+            let layouts = self.1.layout(&path).to_vec();
+            self.0.push(Part {
                 key: self.1.key(&path),
                 shape: tensor.dims().to_vec(),
                 dtype: tensor.dtype(),
-                data: Box::new(move || tensor.into_data()),
+                layouts,
+                data: Box::new(move || tensor.to_data()),
             });
         }
     }
     let mut visitor = Visitor(Vec::new(), map);
     visit_params(module, &mut visitor);
-    visitor.0
+    stored(visitor.0)
+}
+
+/// A parameter on its way into a file.
+pub(crate) struct Part<'a> {
+    pub key: String,
+    pub shape: Vec<usize>,
+    pub dtype: DType,
+    pub layouts: Vec<Layout>,
+    pub data: Box<dyn Fn() -> TensorData + 'a>,
+}
+
+/// Tensors as they lie in a file, packed ones put together.
+pub(crate) fn stored(parts: Vec<Part<'_>>) -> Vec<Outgoing<'_>> {
+    let mut order = Vec::new();
+    let mut packed: BTreeMap<String, Vec<Part<'_>>> = BTreeMap::new();
+    for part in parts {
+        let group = packed.entry(part.key.clone()).or_default();
+        if group.is_empty() {
+            order.push(part.key.clone());
+        }
+        group.push(part);
+    }
+    let outgoing = order.into_iter().filter_map(|key| {
+        let mut group = packed.remove(&key)?;
+        group.sort_by_key(|part| match part.layouts.last() {
+            Some(Layout::Rows { at, .. }) => *at,
+            _ => 0,
+        });
+        let (shape, dtype) = (
+            Layout::stored(&group[0].layouts, &group[0].shape),
+            group[0].dtype,
+        );
+        let data = move || {
+            let parts = group.iter().map(|part| (part.data)()).collect();
+            Layout::store(&group[0].layouts, parts)
+        };
+        Some(Outgoing {
+            key,
+            shape,
+            dtype,
+            data: Box::new(data),
+        })
+    });
+    outgoing.collect()
+}
+
+/// The shapes of the tensors that [`save`] writes, by the file's keys.
+pub fn file_shapes<B: Backend, M: Module<B>>(
+    module: &M,
+    map: &KeyMap,
+) -> BTreeMap<String, Vec<usize>> {
+    let outgoing = outgoing(module, map).into_iter();
+    outgoing.map(|tensor| (tensor.key, tensor.shape)).collect()
+}
+
+/// Tensors by the paths of their parameters as tensors by the file's keys, as they lie there.
+pub fn to_file(tensors: &Tensors, map: &KeyMap) -> Tensors {
+    let part = |(path, data): (&String, &TensorData)| Part {
+        key: map.key(path),
+        shape: data.shape.to_vec(),
+        dtype: data.dtype,
+        layouts: map.layout(path).to_vec(),
+        data: Box::new({
+            let data = data.clone();
+            move || data.clone()
+        }),
+    };
+    let parts: Vec<Part<'static>> = tensors.iter().map(part).collect();
+    let stored = stored(parts).into_iter();
+    stored.map(|out| (out.key, (out.data)())).collect()
 }

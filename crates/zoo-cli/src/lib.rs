@@ -4,6 +4,7 @@
 
 mod common;
 mod eval;
+mod export;
 mod fetch;
 mod forward;
 mod info;
@@ -47,6 +48,8 @@ enum Command {
     Predict(predict::Args),
     /// Download a model to this machine and say where it is
     Fetch(fetch::Args),
+    /// Write a trained model as its upstream has it, for Python and others
+    Export(export::Args),
     /// Run a model on tensors from a file, with gradients where asked for
     Forward(forward::Args),
 }
@@ -60,6 +63,7 @@ pub fn main() -> i32 {
         Command::Eval(args) => eval::run(&args),
         Command::Predict(args) => predict::run(&args),
         Command::Fetch(args) => fetch::run(&args),
+        Command::Export(args) => export::run(&args),
         Command::Forward(args) => forward::run(&args),
     })
 }

@@ -20,7 +20,7 @@ pub struct ModelArgs {
     arch: Option<String>,
     /// f32, f64, bf16 or f16
     #[arg(long, default_value = "f32", value_name = "TYPE")]
-    dtype: String,
+    pub dtype: String,
     #[command(flatten)]
     net: NetArgs,
     #[command(flatten)]
@@ -38,7 +38,8 @@ impl ModelArgs {
         Ok((model, pretrained.card, dtype))
     }
 
-    fn open(&self) -> Result<Pretrained> {
+    /// The model's files, and what is known about it.
+    pub fn open(&self) -> Result<Pretrained> {
         let Some(weights) = &self.weights else {
             return source::open(&self.model, self.arch.as_deref(), &self.net);
         };

@@ -147,3 +147,27 @@ impl<B: Backend> InvertedResidual<B> {
         if self.residual { x + y } else { y }
     }
 }
+
+/// The parts of an [`InvertedResidual`] and what timm calls them: each kind of block (`InvertedResidual`,
+/// `DepthwiseSeparableConv`, `EdgeResidual`, `ConvBnAct`) has names of its own, and numbers its norms.
+pub fn timm_names(fused: bool, expands: bool) -> Vec<(String, String)> {
+    let convs: &[(&str, &str)] = match (fused, expands) {
+        (true, false) => &[("filter", "conv")],
+        (true, true) => &[("filter", "conv_exp"), ("project", "conv_pwl")],
+        (false, false) => &[("filter", "conv_dw"), ("project", "conv_pw")],
+        (false, true) => &[
+            ("expand", "conv_pw"),
+            ("filter", "conv_dw"),
+            ("project", "conv_pwl"),
+        ],
+    };
+    let mut names = vec![
+        ("se.fc1".into(), "se.conv_reduce".into()),
+        ("se.fc2".into(), "se.conv_expand".into()),
+    ];
+    for (i, (part, conv)) in convs.iter().enumerate() {
+        names.push((format!("{part}.conv"), conv.to_string()));
+        names.push((format!("{part}.norm"), format!("bn{}", i + 1)));
+    }
+    names
+}

@@ -19,7 +19,7 @@ pub use conv::Conv2d;
 pub use conv_norm::{ConvNorm, ConvNormOptions, Padding};
 pub use init::Init;
 pub use inverted_residual::{
-    InvertedResidual, InvertedResidualOptions, SqueezeExcite, SqueezeExciteOptions,
+    InvertedResidual, InvertedResidualOptions, SqueezeExcite, SqueezeExciteOptions, timm_names,
 };
 pub use linear::Linear;
 pub use rounding::divisible_by_8;

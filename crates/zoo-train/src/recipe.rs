@@ -74,6 +74,12 @@ pub struct Recipe {
     pub model: String,
     /// The model's configuration, with its `model_type`.
     pub model_config: serde_json::Value,
+    /// Weights it started from, as they were named; without, random ones.
+    #[serde(default)]
+    pub weights: Option<String>,
+    /// Keys that those may lack or have in another shape; `*` stands for any text.
+    #[serde(default)]
+    pub allow_missing: Vec<String>,
     /// Name of the data set.
     pub dataset: String,
     /// Folder of the data, where it was given.

@@ -2,7 +2,9 @@ use crate::{Pretrained, WithModel};
 use burn::module::AutodiffModule;
 use burn::tensor::backend::AutodiffBackend;
 use burn::tensor::{DType, Tensor, TensorData};
-use burn_zoo_checkpoint::{KeyMap, LoadOptions, Tensors, collect, collect_gradients, load_with};
+use burn_zoo_checkpoint::{
+    KeyMap, LoadOptions, Tensors, collect, collect_gradients, load_with, to_file,
+};
 use burn_zoo_core::{CollectStages, Error, ImageClassifier, Mode, Result};
 use std::path::Path;
 
@@ -129,11 +131,10 @@ impl<B: AutodiffBackend> WithModel<B> for Run<'_, B> {
                 return Err(Error::malformed(self.inputs_from, message));
             }
             let grads = (flat * side).sum().backward();
-            let key = |path: &str| {
-                let map = key_maps.iter().find(|map| map.name == report.spelling);
-                map.map_or_else(|| path.to_string(), |map| map.key(path))
-            };
+            let map = key_maps.iter().find(|map| map.name == report.spelling);
+            let map = map.unwrap_or(&key_maps[0]);
             let mut found = collect_gradients::<B, M>(&model, grads);
+            let mut by_path = Tensors::new();
             for (path, value) in collect(&model) {
                 // Running statistics are no parameters; a parameter without effect has zeros.
                 if path.ends_with(".running_mean") || path.ends_with(".running_var") {
@@ -144,8 +145,10 @@ impl<B: AutodiffBackend> WithModel<B> for Run<'_, B> {
                     Some(grad) => grad.into_data(),
                     None => TensorData::zeros::<f32, _>(shape.clone()).convert_dtype(self.dtype),
                 };
-                outputs.insert(format!("grad.{}", key(&path)), shaped(grad, &shape));
+                by_path.insert(path, shaped(grad, &shape));
             }
+            let by_key = to_file(&by_path, map).into_iter();
+            outputs.extend(by_key.map(|(key, grad)| (format!("grad.{key}"), grad)));
         }
         Ok(outputs)
     }

@@ -2,12 +2,14 @@
 //!
 //! - [`models`] lists the presets of every family that is compiled in;
 //! - [`AutoConfig`] and [`AutoModel`] make any of them;
-//! - [`Pretrained`] opens a folder or file with weights, [`forward`] runs it on named tensors;
+//! - [`Pretrained`] opens a folder or file with weights, [`forward`] runs it on named tensors,
+//!   [`export()`] writes it as its upstream has it;
 //! - [`with_backend`] runs code that is generic over the backend on the one a user names.
 
 mod auto;
 mod backend;
 mod card;
+mod export;
 mod family;
 mod forward;
 mod pretrained;
@@ -15,5 +17,6 @@ mod pretrained;
 pub use auto::{AutoConfig, AutoModel, Entry, WithModel, find, models};
 pub use backend::{BackendKind, DeviceSpec, WithBackend, with_backend};
 pub use card::ModelCard;
+pub use export::{ExportOptions, export, upstreams};
 pub use forward::forward;
 pub use pretrained::Pretrained;

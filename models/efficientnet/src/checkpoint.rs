@@ -4,7 +4,7 @@ use crate::presets::PRESETS;
 use burn::tensor::backend::Backend;
 use burn_zoo_checkpoint::{KeyMap, ModelConfig, PretrainedModel};
 use burn_zoo_core::{Preset, Result};
-use burn_zoo_nn::Init;
+use burn_zoo_nn::{Init, timm_names};
 
 const DROPPED: &[(&str, &str)] = &[(
     "num_batches_tracked",
@@ -87,7 +87,6 @@ impl EfficientNetConfig {
         map
     }
 
-    /// The kinds of block have names of their own, and norms are numbered.
     fn timm(&self) -> KeyMap {
         let outer = [
             ("^stem.conv", "conv_stem"),
@@ -99,26 +98,8 @@ impl EfficientNetConfig {
         for block in self.blocks() {
             let ours = format!("^stages.{}.{}", block.stage, block.at);
             let theirs = format!("blocks.{}.{}", block.stage, block.at);
-            let convs: &[(&str, &str)] = match (block.fused, block.expands) {
-                (true, false) => &[("filter", "conv")],
-                (true, true) => &[("filter", "conv_exp"), ("project", "conv_pwl")],
-                (false, false) => &[("filter", "conv_dw"), ("project", "conv_pw")],
-                (false, true) => &[
-                    ("expand", "conv_pw"),
-                    ("filter", "conv_dw"),
-                    ("project", "conv_pwl"),
-                ],
-            };
-            for (i, (part, conv)) in convs.iter().enumerate() {
-                map.rename(format!("{ours}.{part}.conv"), format!("{theirs}.{conv}"));
-                map.rename(
-                    format!("{ours}.{part}.norm"),
-                    format!("{theirs}.bn{}", i + 1),
-                );
-            }
-            if block.se {
-                map.rename(format!("{ours}.se.fc1"), format!("{theirs}.se.conv_reduce"));
-                map.rename(format!("{ours}.se.fc2"), format!("{theirs}.se.conv_expand"));
+            for (part, name) in timm_names(block.fused, block.expands) {
+                map.rename(format!("{ours}.{part}"), format!("{theirs}.{name}"));
             }
         }
         map

@@ -183,6 +183,34 @@ impl ResNetConfig {
         Ok(config)
     }
 
+    /// The `config.json` from which transformers makes the same network, without names of classes.
+    ///
+    /// # Errors
+    /// If that class cannot say it: groups, wide blocks, and stems for small images.
+    pub fn to_transformers(&self) -> Result<Value> {
+        if self.groups != 1 || self.width_per_group != 64 || self.stem != Stem::ImageNet {
+            let message =
+                "transformers' ResNet has no groups, no wide blocks and one stem, for photos";
+            return Err(Error::usage("transformers", message));
+        }
+        let class = match self.num_classes {
+            0 => "ResNetModel",
+            _ => "ResNetForImageClassification",
+        };
+        Ok(serde_json::json!({
+            "architectures": [class],
+            "model_type": "resnet",
+            "num_channels": self.num_channels,
+            "embedding_size": self.embedding_size,
+            "hidden_sizes": self.hidden_sizes,
+            "depths": self.depths,
+            "layer_type": self.layer_type,
+            "hidden_act": self.hidden_act,
+            "downsample_in_first_stage": self.downsample_in_first_stage,
+            "downsample_in_bottleneck": self.downsample_in_bottleneck,
+        }))
+    }
+
     /// Channels of the last stage's output, the input of the head.
     pub fn num_features(&self) -> usize {
         self.hidden_sizes.last().copied().unwrap_or_default()

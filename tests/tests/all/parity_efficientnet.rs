@@ -9,10 +9,9 @@ use burn::tensor::DType;
 use burn::tensor::backend::AutodiffBackend;
 use burn_flex::Flex;
 use burn_ndarray::NdArray;
-use burn_zoo_checkpoint::KeyMap;
 use burn_zoo_efficientnet::{EfficientNet, EfficientNetConfig, ModelConfig, PretrainedModel};
 use burn_zoo_tests::golden::Fixture;
-use burn_zoo_tests::parity::{Case, Lane};
+use burn_zoo_tests::parity::{Case, Lane, spelling};
 use burn_zoo_tests::presets;
 
 /// Fixtures and the spelling of their weights.
@@ -24,13 +23,6 @@ const CASES: [(&str, &str); 6] = [
     ("lite", "timm"),
     ("efficientnet_pytorch", "efficientnet_pytorch"),
 ];
-
-/// The map of one spelling alone.
-fn spelling(config: &EfficientNetConfig, name: &str) -> KeyMap {
-    let maps = config.key_maps();
-    let map = maps.into_iter().find(|map| map.name == name);
-    map.expect("a spelling of the family")
-}
 
 fn case<B: AutodiffBackend>(name: &str, upstream: &str) -> Case<EfficientNet<B>> {
     let fixture = Fixture::read("efficientnet", name);

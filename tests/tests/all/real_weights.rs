@@ -42,9 +42,11 @@ fn check(model: &str, weights: &str, wanted: Wanted) {
         let ended = run(&args);
         assert_eq!(ended.code, 0, "{}", ended.stderr);
         let found = json(&ended.stdout);
-        for (i, (class, probability)) in want.into_iter().enumerate() {
-            let entry = &found[0]["top"][i];
-            assert_eq!(entry["label"], class, "{photo}: {found}");
+        let top = found[0]["top"].as_array().expect("a list");
+        for (class, probability) in want {
+            // By class: two of the first three may be as good as equal.
+            let entry = top[..3].iter().find(|entry| entry["label"] == class);
+            let entry = entry.unwrap_or_else(|| panic!("{photo}: no {class} in {found}"));
             let off = entry["probability"].as_f64().expect("a number") - probability;
             println!("{photo}: class {class} is {off:+.4} off");
             assert!(off.abs() < 0.01, "{photo}: {found}");

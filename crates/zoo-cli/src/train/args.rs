@@ -1,4 +1,5 @@
 use crate::common::BackendArgs;
+use crate::source::NetArgs;
 use burn_zoo::{AutoConfig, BackendKind, find};
 use burn_zoo_core::{Error, Result};
 use burn_zoo_images::{Augment, Dataset, Loader, LoaderOptions, Transform};
@@ -9,7 +10,7 @@ use std::path::PathBuf;
 #[derive(clap::Args, Clone, Debug)]
 #[command(
     args_override_self = true,
-    after_help = "Examples:\n  zoo train --model resnet20 --dataset digits --out runs/digits\n  zoo train --model resnet18_cifar --dataset fashion-mnist --epochs 2 --batch-size 128\n  zoo train --model resnet18 --dataset image-folder --data-dir photos/ --epochs 20\n  zoo train --resume runs/digits\n\nCtrl-C saves and stops; --resume goes on from there."
+    after_help = "Examples:\n  zoo train --model resnet20 --dataset digits --out runs/digits\n  zoo train --model resnet18_cifar --dataset fashion-mnist --epochs 2 --batch-size 128\n  zoo train --model resnet18 --dataset image-folder --data-dir photos/ --epochs 20\n  zoo train --model resnet18 --dataset image-folder --data-dir photos/ --weights resnet18 --allow-missing 'fc.*'\n  zoo train --resume runs/digits\n\nCtrl-C saves and stops; --resume goes on from there."
 )]
 pub struct Args {
     /// A model of `zoo list` [default: a small one that suits the data set]
@@ -30,6 +31,14 @@ pub struct Args {
     /// Share of the training images held out to choose the best checkpoint [default: 0.1]
     #[arg(long, value_name = "SHARE")]
     pub valid_fraction: Option<f64>,
+    /// Start from these weights: a file, the index of a sharded one, a folder, ORG/NAME of a hub, or the
+    /// published ones of a model of `zoo list`
+    #[arg(long, value_name = "PATH", conflicts_with = "resume")]
+    pub weights: Option<String>,
+    /// Keys that may be missing from --weights or have another shape there, as those of a new last
+    /// layer; `*` stands for any text. May be given several times
+    #[arg(long, value_name = "PATTERN", requires = "weights")]
+    pub allow_missing: Vec<String>,
     /// New folder for the run [default: the next free runs/MODEL-DATASET-N]
     #[arg(long, value_name = "DIR", conflicts_with = "resume")]
     pub out: Option<PathBuf>,
@@ -106,6 +115,8 @@ pub struct Args {
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
+    pub net: NetArgs,
+    #[command(flatten)]
     pub backend: BackendArgs,
 }
 
@@ -174,6 +185,8 @@ impl Args {
         let recipe = Recipe {
             model_config: self.model_config(config)?,
             model,
+            weights: self.weights.clone(),
+            allow_missing: self.allow_missing.clone(),
             dataset: dataset.name.clone(),
             data_dir: self.data_dir.clone(),
             image_size: self.image_size.unwrap_or(224),

@@ -5,11 +5,12 @@ mod args;
 pub use args::Args;
 
 use crate::common::{print_json, set_threads};
-use burn::module::AutodiffModule;
-use burn::tensor::backend::{AutodiffBackend, BackendTypes};
+use crate::source::locate;
+use burn::module::{AutodiffModule, Module};
+use burn::tensor::backend::{AutodiffBackend, Backend, BackendTypes};
 use burn::tensor::{DType, Tensor};
 use burn_zoo::{AutoConfig, DeviceSpec, ModelCard, WithBackend, WithModel, with_backend};
-use burn_zoo_checkpoint::{KeyMap, save, write_atomically};
+use burn_zoo_checkpoint::{KeyMap, LazyTensors, LoadOptions, load_with, save, write_atomically};
 use burn_zoo_core::{Error, ImageClassifier, Mode, Result, group_digits};
 use burn_zoo_images::{Dataset, Loader, LoaderOptions, OpenOptions, Transform, open};
 use burn_zoo_train::{
@@ -18,7 +19,7 @@ use burn_zoo_train::{
 };
 use clap::{CommandFactory, FromArgMatches, Parser};
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -92,7 +93,12 @@ fn run_as(args: Args, program: &str) -> Result<i32> {
     };
     let config: AutoConfig = serde_json::from_value(recipe.model_config.clone())
         .map_err(|e| Error::malformed("recipe.json", format!("model_config: {e}")))?;
+    let weights = match (&place, &recipe.weights) {
+        (Place::New { .. }, Some(name)) => Some(locate(name, &args.net)?.path),
+        _ => None,
+    };
     let job = Job {
+        weights,
         place,
         recipe: &recipe,
         dataset: &dataset,
@@ -158,6 +164,8 @@ struct Job<'a> {
     recipe: &'a Recipe,
     dataset: &'a Dataset,
     config: &'a AutoConfig,
+    /// Where a new run starts.
+    weights: Option<PathBuf>,
     interrupt: Arc<AtomicBool>,
     progress: ProgressKind,
 }
@@ -197,9 +205,14 @@ impl<B: AutodiffBackend> WithModel<B> for OnDevice<'_, <B as BackendTypes>::Devi
             recipe,
             dataset,
             config,
+            weights,
             interrupt,
             progress,
         } = self.job;
+        let (model, weights) = match &weights {
+            Some(path) => from_weights(model, path, recipe, &key_maps)?,
+            None => (model, None),
+        };
         let (run, resume) = match place {
             Place::New { out, command } => (RunDir::create(&out, recipe, &command)?, false),
             Place::Resumed(run) => (run, true),
@@ -217,6 +230,9 @@ impl<B: AutodiffBackend> WithModel<B> for OnDevice<'_, <B as BackendTypes>::Devi
             recipe.threads,
             run.path().display()
         );
+        if let Some(weights) = weights {
+            burn_zoo_core::say!("{weights}");
+        }
         let input = TrainInput {
             recipe,
             dataset,
@@ -249,6 +265,41 @@ impl<B: AutodiffBackend> WithModel<B> for OnDevice<'_, <B as BackendTypes>::Devi
         )?;
         Ok((run, Some(done)))
     }
+}
+
+/// The model with the recipe's weights, and a line that says what was loaded and what is new.
+fn from_weights<B: Backend, M: Module<B>>(
+    model: M,
+    path: &Path,
+    recipe: &Recipe,
+    key_maps: &[KeyMap],
+) -> Result<(M, Option<String>)> {
+    let options = LoadOptions {
+        dtype: DType::F32,
+        allow_missing: recipe.allow_missing.clone(),
+    };
+    let loaded = load_with(model, &LazyTensors::open(path)?, key_maps, &options);
+    let (model, report) = loaded.map_err(|error| match &error {
+        Error::Shape { key, .. } | Error::MissingKey { key, .. } => {
+            let layer = key
+                .rsplit_once('.')
+                .map_or(key.as_str(), |(layer, _)| layer);
+            let hint = format!("{error}; --allow-missing '{layer}.*' lets it start anew");
+            Error::usage("--weights", hint)
+        }
+        _ => error,
+    })?;
+    let new = match report.initialised.as_slice() {
+        [] => "nothing is new".to_string(),
+        new => format!("new: {}", new.join(", ")),
+    };
+    let line = format!(
+        "{} tensors from {} in {}'s names; {new}",
+        report.loaded,
+        path.display(),
+        report.spelling
+    );
+    Ok((model, Some(line)))
 }
 
 /// Evaluates on the test images and writes `evaluation.json` and `report.html`.

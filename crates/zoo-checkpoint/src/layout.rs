@@ -1,0 +1,101 @@
+use burn::tensor::TensorData;
+
+/// How a parameter's numbers lie in a file, where not as in the model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layout {
+    /// A matrix `[a, b]` is stored as `[b, a]`, as in GPT-2's `Conv1D`.
+    Transposed,
+    /// A matrix `[a, b]` is stored as a 1×1 convolution `[a, b, 1, 1]`.
+    Pointwise,
+    /// The parameter is some of the rows of a packed tensor, as queries, keys and values are that
+    /// come from one projection. Comes last in a list of layouts.
+    Rows {
+        /// The first of its rows.
+        at: usize,
+        /// Rows of the whole.
+        of: usize,
+    },
+}
+
+impl Layout {
+    /// The stored shape of a parameter of this shape.
+    pub(crate) fn stored(layouts: &[Layout], shape: &[usize]) -> Vec<usize> {
+        let mut shape = shape.to_vec();
+        for layout in layouts.iter().rev() {
+            match layout {
+                Layout::Transposed => shape.reverse(),
+                Layout::Pointwise => shape.extend([1, 1]),
+                Layout::Rows { of, .. } => {
+                    if let Some(rows) = shape.first_mut() {
+                        *rows = *of;
+                    }
+                }
+            }
+        }
+        shape
+    }
+
+    /// The parameter of this shape from the stored numbers, whose shape was checked.
+    pub(crate) fn load(layouts: &[Layout], mut data: TensorData, shape: &[usize]) -> TensorData {
+        for layout in layouts {
+            data = match layout {
+                Layout::Transposed => transposed(&data),
+                Layout::Pointwise => reshaped(data, |shape| shape.truncate(2)),
+                Layout::Rows { at, of } => {
+                    let row = data.as_bytes().len() / (*of).max(1);
+                    let rows = shape.first().copied().unwrap_or_default();
+                    let bytes = data.as_bytes()[at * row..(at + rows) * row].to_vec();
+                    TensorData::from_bytes_vec(bytes, shape.to_vec(), data.dtype)
+                }
+            };
+        }
+        data
+    }
+
+    /// The stored tensor from its parameters, in the order of their rows.
+    pub(crate) fn store(layouts: &[Layout], parts: Vec<TensorData>) -> TensorData {
+        let mut parts = parts.into_iter();
+        let Some(mut data) = parts.next() else {
+            return TensorData::new(Vec::<f32>::new(), [0]);
+        };
+        if let Some(Layout::Rows { of, .. }) = layouts.last() {
+            let mut shape = data.shape.to_vec();
+            shape[0] = *of;
+            let mut bytes = data.as_bytes().to_vec();
+            for part in parts {
+                bytes.extend_from_slice(part.as_bytes());
+            }
+            data = TensorData::from_bytes_vec(bytes, shape, data.dtype);
+        }
+        for layout in layouts.iter().rev() {
+            data = match layout {
+                Layout::Transposed => transposed(&data),
+                Layout::Pointwise => reshaped(data, |shape| shape.extend([1, 1])),
+                Layout::Rows { .. } => data,
+            };
+        }
+        data
+    }
+}
+
+fn reshaped(mut data: TensorData, change: impl Fn(&mut Vec<usize>)) -> TensorData {
+    let mut shape = data.shape.to_vec();
+    change(&mut shape);
+    data.shape = shape.into();
+    data
+}
+
+/// `[a, b]` as `[b, a]`.
+fn transposed(data: &TensorData) -> TensorData {
+    let [rows, columns] = [data.shape[0], data.shape[1]];
+    let size = data.dtype.size();
+    let from = data.as_bytes();
+    let mut bytes = Vec::with_capacity(from.len());
+    for column in 0..columns {
+        for row in 0..rows {
+            let at = (row * columns + column) * size;
+            bytes.extend_from_slice(&from[at..at + size]);
+        }
+    }
+    TensorData::from_bytes_vec(bytes, [columns, rows], data.dtype)
+}

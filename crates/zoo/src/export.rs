@@ -1,0 +1,214 @@
+use crate::{AutoConfig, ModelCard, Pretrained, WithModel, models};
+use burn::module::AutodiffModule;
+use burn::tensor::DType;
+use burn::tensor::backend::AutodiffBackend;
+use burn_zoo_checkpoint::{
+    KeyMap, LoadOptions, LoadReport, load_with, save_folder, write_atomically,
+};
+use burn_zoo_core::{Error, ImageClassifier, Interpolation, Result};
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// How a model is written.
+#[derive(Clone, Debug)]
+pub struct ExportOptions {
+    /// Whose names and `config.json`; none means the family's usual.
+    pub upstream: Option<String>,
+    /// The type of the numbers.
+    pub dtype: DType,
+    /// Files hold at most so many bytes; a larger model is split.
+    pub most_bytes: usize,
+}
+
+/// Writes a model into a new folder as its upstream has it: weights as safetensors in upstream's names,
+/// and upstream's `config.json`, where it has one. torchvision has none: there, and for every
+/// other spelling of names alone, it is this project's.
+///
+/// # Errors
+/// If the weights are not this model's, the upstream is unknown or cannot say this configuration, or
+/// the folder exists or cannot be written; then there is none.
+pub fn export<B: AutodiffBackend>(
+    pretrained: &Pretrained,
+    folder: &Path,
+    options: &ExportOptions,
+    device: &B::Device,
+) -> Result<LoadReport> {
+    let config = &pretrained.card.model;
+    let upstream = upstream(config, options.upstream.as_deref())?;
+    let files = config_files(&pretrained.card, upstream)?;
+    if folder.exists() {
+        let message = format!("{} is there already; name a new folder", folder.display());
+        return Err(Error::usage("--out", message));
+    }
+    let export = Export {
+        pretrained,
+        folder,
+        files,
+        spelling: spelling(config, upstream),
+        options,
+    };
+    config.with_model::<B, _>(None, device, export)?
+}
+
+/// Every upstream that a model can be written for: its spellings, and timm where torchvision's names
+/// are timm's too.
+pub fn upstreams(config: &AutoConfig) -> Vec<&'static str> {
+    let maps = config.key_maps();
+    let mut names: Vec<_> = maps.iter().map(|map| map.name).collect();
+    names.retain(|name| !name.contains(' '));
+    if !names.contains(&"timm") {
+        names.push("timm");
+    }
+    names
+}
+
+fn upstream(config: &AutoConfig, name: Option<&str>) -> Result<&'static str> {
+    let known = upstreams(config);
+    match name {
+        None => Ok(known[0]),
+        Some(name) => known
+            .iter()
+            .find(|known| **known == name)
+            .copied()
+            .ok_or_else(|| Error::unknown("upstream", name, known.iter().copied())),
+    }
+}
+
+/// The spelling that an upstream reads; a bare model may have one of its own.
+fn spelling(config: &AutoConfig, upstream: &str) -> KeyMap {
+    let maps = config.key_maps();
+    let bare = config.num_classes() == 0;
+    let fits = |map: &&KeyMap| match map.name.split_once(',') {
+        Some((name, _)) => bare && name == upstream,
+        None => !(bare && upstream == "transformers") && map.name == upstream,
+    };
+    maps.iter().find(fits).unwrap_or(&maps[0]).clone()
+}
+
+/// Upstream's files beside the weights, by name.
+fn config_files(card: &ModelCard, upstream: &str) -> Result<Vec<(&'static str, Value)>> {
+    match upstream {
+        "transformers" => transformers_files(card),
+        "timm" => Ok(vec![("config.json", timm_config(card)?)]),
+        _ => {
+            let json = serde_json::to_value(card);
+            let json = json.map_err(|e| Error::usage("config.json", e.to_string()))?;
+            Ok(vec![("config.json", json)])
+        }
+    }
+}
+
+fn transformers_files(card: &ModelCard) -> Result<Vec<(&'static str, Value)>> {
+    let mut config = match &card.model {
+        #[cfg(feature = "resnet")]
+        AutoConfig::ResNet(config) => config.to_transformers()?,
+        #[allow(unreachable_patterns)]
+        _ => return Err(Error::usage("--to", "transformers has no such model here")),
+    };
+    let names = card.class_names.iter().enumerate();
+    config["id2label"] = names
+        .clone()
+        .map(|(i, n)| (i.to_string(), json!(n)))
+        .collect();
+    config["label2id"] = names.map(|(i, n)| (n.clone(), json!(i))).collect();
+    let p = &card.preprocessing;
+    let preprocessor = json!({
+        "image_processor_type": "ConvNextImageProcessor",
+        "do_resize": true,
+        "do_rescale": true,
+        "do_normalize": true,
+        "size": { "shortest_edge": p.crop },
+        "crop_pct": p.crop as f64 / p.resize as f64,
+        "resample": match p.interpolation {
+            Interpolation::Bilinear => 2,
+            Interpolation::Bicubic => 3,
+        },
+        "rescale_factor": 1.0 / 255.0,
+        "image_mean": p.mean,
+        "image_std": p.std,
+    });
+    Ok(vec![
+        ("config.json", config),
+        ("preprocessor_config.json", preprocessor),
+    ])
+}
+
+/// timm knows its networks by name.
+fn timm_config(card: &ModelCard) -> Result<Value> {
+    let (channels, classes) = (card.model.num_channels(), card.model.num_classes());
+    let same = |config: &AutoConfig| config.clone().adapted(channels, classes) == card.model;
+    let models = models();
+    let mut listed = models.iter().filter(|entry| {
+        // torchvision's ResNets have timm's names too.
+        let known = entry.preset.upstream == "timm" || entry.preset.family == "resnet";
+        known && entry.preset.weights.is_some() && same(&entry.config)
+    });
+    let Some(entry) = listed.next() else {
+        let message = format!(
+            "timm has no network of {}'s sizes, padding and batch norm by a name that is known here",
+            card.name
+        );
+        return Err(Error::usage("--to", message));
+    };
+    let p = &card.preprocessing;
+    let interpolation = match p.interpolation {
+        Interpolation::Bilinear => "bilinear",
+        Interpolation::Bicubic => "bicubic",
+    };
+    Ok(json!({
+        "architecture": entry.preset.name,
+        "num_classes": classes,
+        "model_args": { "in_chans": channels },
+        "pretrained_cfg": {
+            "num_classes": classes,
+            "input_size": [channels, p.crop, p.crop],
+            "interpolation": interpolation,
+            "crop_pct": p.crop as f64 / p.resize as f64,
+            "crop_mode": "center",
+            "mean": p.mean,
+            "std": p.std,
+            "label_names": card.class_names,
+        },
+    }))
+}
+
+struct Export<'a> {
+    pretrained: &'a Pretrained,
+    folder: &'a Path,
+    files: Vec<(&'static str, Value)>,
+    spelling: KeyMap,
+    options: &'a ExportOptions,
+}
+
+impl<B: AutodiffBackend> WithModel<B> for Export<'_> {
+    type Output = Result<LoadReport>;
+
+    fn run<M>(self, model: M, key_maps: Vec<KeyMap>) -> Self::Output
+    where
+        M: AutodiffModule<B> + ImageClassifier<B>,
+        M::InnerModule: ImageClassifier<B::InnerBackend>,
+    {
+        let strict = LoadOptions::strict(self.options.dtype);
+        let (model, report) = load_with(model, &self.pretrained.weights, &key_maps, &strict)?;
+        let parent = match self.folder.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        // Made under another name, so that the folder is whole once it has its own.
+        std::fs::create_dir_all(parent).map_err(Error::io(parent, "create the folder"))?;
+        let work = tempfile::Builder::new().prefix(".part-").tempdir_in(parent);
+        let work = work.map_err(Error::io(parent, "write into"))?;
+        for (name, json) in &self.files {
+            let text = format!("{json:#}\n");
+            write_atomically(&work.path().join(name), text.as_bytes())?;
+        }
+        save_folder(&model, work.path(), &self.spelling, self.options.most_bytes)?;
+        let made = work.keep();
+        std::fs::rename(&made, self.folder).map_err(|e| {
+            // What could not be put in its place is not left behind.
+            let _ = std::fs::remove_dir_all(&made);
+            Error::io(self.folder, "create")(e)
+        })?;
+        Ok(report)
+    }
+}
