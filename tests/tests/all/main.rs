@@ -8,6 +8,7 @@ mod common;
 mod faults;
 mod formats;
 mod forward;
+mod gguf;
 mod images;
 mod knn;
 mod parity_mobilenet;
