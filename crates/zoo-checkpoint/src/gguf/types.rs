@@ -29,19 +29,16 @@ impl BlockType {
     /// # Panics
     /// If `blocks` ends within a block, or `out` has another length than their numbers.
     pub fn dequantize(&self, blocks: &[u8], out: &mut [f32]) {
-        let (blocks, rest) = (
-            blocks.chunks_exact(self.bytes()),
-            blocks.len() % self.bytes(),
-        );
-        let wanted = blocks.len() * self.elements();
+        let count = blocks.len() / self.bytes();
         assert!(
-            rest == 0 && out.len() == wanted,
+            blocks.len() == count * self.bytes() && out.len() == count * self.elements(),
             "{} bytes and {} numbers are not the same whole blocks of {}",
-            blocks.len() * self.bytes() + rest,
+            blocks.len(),
             out.len(),
             self.name()
         );
         if let Layout::Blocks(one) = self.0.layout {
+            let blocks = blocks.chunks_exact(self.bytes());
             let outs = out.chunks_exact_mut(self.elements());
             blocks.zip(outs).for_each(|(block, out)| one(block, out));
         }
@@ -74,13 +71,16 @@ pub(super) struct GgmlType {
     pub layout: Layout,
 }
 
+/// Computes the numbers of one block from its bytes.
+type OneBlock = fn(&[u8], &mut [f32]);
+
 /// How the numbers are read.
 #[derive(Debug)]
 pub(super) enum Layout {
     /// One by one.
     Plain(DType),
     /// A block of bytes into a block of numbers.
-    Blocks(fn(&[u8], &mut [f32])),
+    Blocks(OneBlock),
     /// Not at all.
     Unsupported,
 }
@@ -89,21 +89,11 @@ const fn plain(number: u32, name: &'static str, bytes: usize, dtype: DType) -> G
     row(number, name, 1, bytes, Layout::Plain(dtype))
 }
 
-const fn small(
-    number: u32,
-    name: &'static str,
-    bytes: usize,
-    one: fn(&[u8], &mut [f32]),
-) -> GgmlType {
+const fn small(number: u32, name: &'static str, bytes: usize, one: OneBlock) -> GgmlType {
     row(number, name, 32, bytes, Layout::Blocks(one))
 }
 
-const fn large(
-    number: u32,
-    name: &'static str,
-    bytes: usize,
-    one: fn(&[u8], &mut [f32]),
-) -> GgmlType {
+const fn large(number: u32, name: &'static str, bytes: usize, one: OneBlock) -> GgmlType {
     row(number, name, 256, bytes, Layout::Blocks(one))
 }
 
