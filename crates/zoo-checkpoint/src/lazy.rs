@@ -86,14 +86,7 @@ impl LazyTensor {
         let dtype = self.known_type(key)?;
         let bytes = match &self.source {
             Source::Mapped(map, range) => map[range.clone()].to_vec(),
-            Source::Blocks(kind, map, range) => {
-                return Ok(dequantized(
-                    kind,
-                    &map[range.clone()],
-                    self.shape.clone(),
-                    dtype,
-                ));
-            }
+            Source::Blocks(..) => return self.read_as(key, dtype),
             #[cfg(feature = "pth")]
             Source::PyTorch(tensor) => self.read_pytorch(tensor)?,
         };
