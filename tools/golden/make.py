@@ -12,7 +12,7 @@ relative to the output folder. The suffix says what the content is:
 
     .safetensors      (tensors, metadata): dict of name -> torch tensor, dict of str -> str
     .json, .json.gz   anything json.dumps takes
-    .pth              bytes
+    .pth, .gguf       bytes
 
 The bytes are the same on every run. On another CPU or BLAS the last bits of computed tensors may
 differ, although the settings below ask for code paths that do not depend on the CPU.
@@ -38,12 +38,13 @@ import torch
 import checkpoints
 import efficientnet
 import forward
+import gguf_files
 import mobilenet
 import ops
 import resnet
 
 ROOT = Path(__file__).resolve().parents[2]
-FAMILIES = [ops, checkpoints, resnet, mobilenet, efficientnet, forward]
+FAMILIES = [ops, checkpoints, gguf_files, resnet, mobilenet, efficientnet, forward]
 
 
 def encode_safetensors(tensors, metadata):
@@ -62,7 +63,7 @@ def encode(path, content):
         return (json.dumps(content, indent=2) + "\n").encode()
     if path.endswith(".json.gz"):
         return gzip.compress(json.dumps(content, separators=(",", ":")).encode(), mtime=0)
-    if path.endswith(".pth"):
+    if path.endswith((".pth", ".gguf")):
         return content
     raise ValueError(f"no encoding for {path}")
 

@@ -1,3 +1,4 @@
+use crate::gguf::BlockType;
 use burn::tensor::{DType, TensorData};
 use half::{bf16, f16};
 
@@ -54,6 +55,21 @@ pub(crate) fn floats(
         _ => return None,
     };
     Some(data)
+}
+
+/// Numbers of `blocks` as a tensor of floating-point type `to`.
+pub(crate) fn dequantized(
+    kind: &BlockType,
+    blocks: &[u8],
+    shape: Vec<usize>,
+    to: DType,
+) -> TensorData {
+    match to {
+        DType::F64 => TensorData::new(kind.numbers(blocks, f64::from), shape),
+        DType::F16 => TensorData::new(kind.numbers(blocks, f16::from_f32), shape),
+        DType::BF16 => TensorData::new(kind.numbers(blocks, bf16::from_f32), shape),
+        _ => TensorData::new(kind.numbers(blocks, |n| n), shape),
+    }
 }
 
 #[cfg(test)]

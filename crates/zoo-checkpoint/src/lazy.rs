@@ -1,4 +1,5 @@
-use crate::convert::floats;
+use crate::convert::{dequantized, floats};
+use crate::gguf::{self, BlockType, MetadataValue};
 use crate::{pytorch, safetensors_file};
 use burn::tensor::{DType, TensorData};
 use burn_zoo_core::{Error, Result};
@@ -15,6 +16,8 @@ pub struct LazyTensors {
     pub path: PathBuf,
     /// Each tensor by its key.
     pub tensors: BTreeMap<String, LazyTensor>,
+    /// What a GGUF file says of itself, by key; empty for other formats.
+    pub metadata: BTreeMap<String, MetadataValue>,
 }
 
 /// A tensor in a file.
@@ -34,6 +37,8 @@ pub struct LazyTensor {
 pub(crate) enum Source {
     /// Little-endian bytes of a mapped file.
     Mapped(Arc<Mmap>, Range<usize>),
+    /// Blocks of a mapped file that several numbers share, read as f32.
+    Blocks(BlockType, Arc<Mmap>, Range<usize>),
     /// In a PyTorch checkpoint, possibly strided.
     #[cfg(feature = "pth")]
     PyTorch(pytorch_reader::Tensor),
@@ -64,7 +69,16 @@ impl LazyTensor {
         self.len() == 0
     }
 
-    /// Reads the tensor as it is in the file. `key` is only named in errors.
+    /// Its type and its bytes, where they are blocks that several numbers share: for work that keeps
+    /// weights quantised. Rows are whole blocks, the last dimension of the shape is the fastest.
+    pub fn blocks(&self) -> Option<(BlockType, &[u8])> {
+        match &self.source {
+            Source::Blocks(kind, map, range) => Some((*kind, &map[range.clone()])),
+            _ => None,
+        }
+    }
+
+    /// Reads the tensor as it is in the file, blocks as f32. `key` is only named in errors.
     ///
     /// # Errors
     /// If its type has no counterpart here or the file is damaged.
@@ -72,6 +86,7 @@ impl LazyTensor {
         let dtype = self.known_type(key)?;
         let bytes = match &self.source {
             Source::Mapped(map, range) => map[range.clone()].to_vec(),
+            Source::Blocks(..) => return self.read_as(key, dtype),
             #[cfg(feature = "pth")]
             Source::PyTorch(tensor) => self.read_pytorch(tensor)?,
         };
@@ -87,6 +102,9 @@ impl LazyTensor {
         let shape = self.shape.clone();
         let data = match &self.source {
             Source::Mapped(map, range) => floats(&map[range.clone()], shape, found, dtype),
+            Source::Blocks(kind, map, range) => {
+                Some(dequantized(kind, &map[range.clone()], shape, dtype))
+            }
             #[cfg(feature = "pth")]
             Source::PyTorch(tensor) => floats(&self.read_pytorch(tensor)?, shape, found, dtype),
         };
@@ -128,15 +146,19 @@ impl LazyTensors {
     pub fn open(path: &Path) -> Result<Self> {
         let file = weights_in(path)?;
         let name = file.file_name().unwrap_or_default().to_string_lossy();
-        let tensors = if name.ends_with(".index.json") {
-            crate::sharded::open(&file)?
-        } else {
-            open_one(&file)?
-        };
-        Ok(Self {
-            path: file,
+        if name.ends_with(".index.json") {
+            let tensors = crate::sharded::open(&file)?;
+            return Ok(Self::without_metadata(file, tensors));
+        }
+        open_one(&file)
+    }
+
+    fn without_metadata(path: PathBuf, tensors: BTreeMap<String, LazyTensor>) -> Self {
+        Self {
+            path,
             tensors,
-        })
+            metadata: BTreeMap::new(),
+        }
     }
 
     /// Reads every tensor as it is in the file.
@@ -169,12 +191,17 @@ fn weights_in(path: &Path) -> Result<PathBuf> {
 }
 
 /// The tensors of one file.
-pub(crate) fn open_one(path: &Path) -> Result<BTreeMap<String, LazyTensor>> {
+pub(crate) fn open_one(path: &Path) -> Result<LazyTensors> {
     let map = map(path)?;
-    if pytorch::is_one(&map) {
-        return pytorch::open(path);
+    if gguf::is_one(&map) {
+        return gguf::open(path, map);
     }
-    safetensors_file::open(path, map)
+    let tensors = if pytorch::is_one(&map) {
+        pytorch::open(path)?
+    } else {
+        safetensors_file::open(path, map)?
+    };
+    Ok(LazyTensors::without_metadata(path.to_path_buf(), tensors))
 }
 
 /// Maps a regular file into memory; its pages are read when they are looked at.

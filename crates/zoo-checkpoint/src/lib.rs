@@ -4,11 +4,12 @@
 //! each is called in a kind of file and which keys of a file are dropped, and why. [`load`] succeeds
 //! only when every parameter found its key, in its shape, and no key is left over.
 //!
-//! Files are mapped into memory and read tensor by tensor: safetensors, one file or sharded, and
+//! Files are mapped into memory and read tensor by tensor: safetensors, one file or sharded, GGUF, and
 //! with the feature `pth` PyTorch's own.
 
 mod atomic;
 mod convert;
+mod gguf;
 mod gradients;
 mod key_map;
 mod layout;
@@ -23,6 +24,7 @@ mod sharded;
 mod walk;
 
 pub use atomic::write_atomically;
+pub use gguf::{BlockType, GgufTokenType, GgufTokenizer, MetadataArray, MetadataValue};
 pub use gradients::{FlatGradients, collect_gradients};
 pub use key_map::KeyMap;
 pub use layout::Layout;

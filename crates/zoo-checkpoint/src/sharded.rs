@@ -28,7 +28,7 @@ pub(crate) fn open(path: &Path) -> Result<BTreeMap<String, LazyTensor>> {
     let mut tensors = BTreeMap::new();
     for shard in shards {
         let file = shard_path(path, folder, shard)?;
-        for (key, tensor) in open_one(&file)? {
+        for (key, tensor) in open_one(&file)?.tensors {
             if index.weight_map.get(&key) != Some(shard) {
                 let message = format!("key `{key}` is not what {} says is in it", path.display());
                 return Err(Error::malformed(file, message));

@@ -9,6 +9,7 @@ mod faults;
 mod finetune;
 mod formats;
 mod forward;
+mod gguf;
 mod hub;
 mod hub_faults;
 mod images;

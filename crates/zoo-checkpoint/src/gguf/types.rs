@@ -1,0 +1,188 @@
+//! The types of tensors: ggml's `enum ggml_type`, with the sizes of `ggml-common.h`.
+
+use super::cursor::Parsed;
+use super::{blocks, k_quants};
+use burn::tensor::DType;
+
+/// A type of which several numbers share one block of bytes, as llama.cpp's quantised ones.
+#[derive(Clone, Copy, Debug)]
+pub struct BlockType(pub(super) &'static GgmlType);
+
+impl BlockType {
+    /// ggml's name, as `Q4_K`.
+    pub fn name(&self) -> &'static str {
+        self.0.name
+    }
+
+    /// Numbers in a block, at most 256.
+    pub fn elements(&self) -> usize {
+        self.0.elements
+    }
+
+    /// Bytes of a block.
+    pub fn bytes(&self) -> usize {
+        self.0.bytes
+    }
+
+    /// Computes the numbers of whole `blocks`, with the rounding of ggml's `dequantize_row_*`.
+    ///
+    /// # Panics
+    /// If `blocks` ends within a block, or `out` has another length than their numbers.
+    pub fn dequantize(&self, blocks: &[u8], out: &mut [f32]) {
+        let count = blocks.len() / self.bytes();
+        assert!(
+            blocks.len() == count * self.bytes() && out.len() == count * self.elements(),
+            "{} bytes and {} numbers are not the same whole blocks of {}",
+            blocks.len(),
+            out.len(),
+            self.name()
+        );
+        if let Layout::Blocks(one) = self.0.layout {
+            let blocks = blocks.chunks_exact(self.bytes());
+            let outs = out.chunks_exact_mut(self.elements());
+            blocks.zip(outs).for_each(|(block, out)| one(block, out));
+        }
+    }
+
+    /// The numbers of whole `blocks`, each converted: block by block, so that nothing as large is in
+    /// memory beside them.
+    pub(crate) fn numbers<T>(&self, blocks: &[u8], convert: impl Fn(f32) -> T) -> Vec<T> {
+        let count = blocks.len() / self.bytes();
+        let mut numbers = Vec::with_capacity(count * self.elements());
+        let mut scratch = [0.0; 256];
+        let scratch = &mut scratch[..self.elements()];
+        for block in blocks.chunks_exact(self.bytes()) {
+            self.dequantize(block, scratch);
+            numbers.extend(scratch.iter().map(|n| convert(*n)));
+        }
+        numbers
+    }
+}
+
+/// A row of the table.
+#[derive(Debug)]
+pub(super) struct GgmlType {
+    number: u32,
+    pub name: &'static str,
+    /// Numbers in a block.
+    elements: usize,
+    /// Bytes of a block; 0 where only the name is known.
+    bytes: usize,
+    pub layout: Layout,
+}
+
+/// Computes the numbers of one block from its bytes.
+type OneBlock = fn(&[u8], &mut [f32]);
+
+/// How the numbers are read.
+#[derive(Debug)]
+pub(super) enum Layout {
+    /// One by one.
+    Plain(DType),
+    /// A block of bytes into a block of numbers.
+    Blocks(OneBlock),
+    /// Not at all.
+    Unsupported,
+}
+
+const fn plain(number: u32, name: &'static str, bytes: usize, dtype: DType) -> GgmlType {
+    row(number, name, 1, bytes, Layout::Plain(dtype))
+}
+
+const fn small(number: u32, name: &'static str, bytes: usize, one: OneBlock) -> GgmlType {
+    row(number, name, 32, bytes, Layout::Blocks(one))
+}
+
+const fn large(number: u32, name: &'static str, bytes: usize, one: OneBlock) -> GgmlType {
+    row(number, name, 256, bytes, Layout::Blocks(one))
+}
+
+const fn not_read(number: u32, name: &'static str, elements: usize, bytes: usize) -> GgmlType {
+    row(number, name, elements, bytes, Layout::Unsupported)
+}
+
+/// Types that were taken out of ggml.
+const fn gone(number: u32, name: &'static str) -> GgmlType {
+    not_read(number, name, 1, 0)
+}
+
+const fn row(
+    number: u32,
+    name: &'static str,
+    elements: usize,
+    bytes: usize,
+    layout: Layout,
+) -> GgmlType {
+    GgmlType {
+        number,
+        name,
+        elements,
+        bytes,
+        layout,
+    }
+}
+
+static TYPES: [GgmlType; 42] = [
+    plain(0, "F32", 4, DType::F32),
+    plain(1, "F16", 2, DType::F16),
+    small(2, "Q4_0", 18, blocks::q4_0),
+    small(3, "Q4_1", 20, blocks::q4_1),
+    gone(4, "Q4_2"),
+    gone(5, "Q4_3"),
+    small(6, "Q5_0", 22, blocks::q5_0),
+    small(7, "Q5_1", 24, blocks::q5_1),
+    small(8, "Q8_0", 34, blocks::q8_0),
+    not_read(9, "Q8_1", 32, 36),
+    large(10, "Q2_K", 84, k_quants::q2_k),
+    large(11, "Q3_K", 110, k_quants::q3_k),
+    large(12, "Q4_K", 144, k_quants::q4_k),
+    large(13, "Q5_K", 176, k_quants::q5_k),
+    large(14, "Q6_K", 210, k_quants::q6_k),
+    not_read(15, "Q8_K", 256, 292),
+    not_read(16, "IQ2_XXS", 256, 66),
+    not_read(17, "IQ2_XS", 256, 74),
+    not_read(18, "IQ3_XXS", 256, 98),
+    not_read(19, "IQ1_S", 256, 50),
+    small(20, "IQ4_NL", 18, blocks::iq4_nl),
+    not_read(21, "IQ3_S", 256, 110),
+    not_read(22, "IQ2_S", 256, 82),
+    large(23, "IQ4_XS", 136, k_quants::iq4_xs),
+    plain(24, "I8", 1, DType::I8),
+    plain(25, "I16", 2, DType::I16),
+    plain(26, "I32", 4, DType::I32),
+    plain(27, "I64", 8, DType::I64),
+    plain(28, "F64", 8, DType::F64),
+    not_read(29, "IQ1_M", 256, 56),
+    plain(30, "BF16", 2, DType::BF16),
+    gone(31, "Q4_0_4_4"),
+    gone(32, "Q4_0_4_8"),
+    gone(33, "Q4_0_8_8"),
+    not_read(34, "TQ1_0", 256, 54),
+    not_read(35, "TQ2_0", 256, 66),
+    gone(36, "IQ4_NL_4_4"),
+    gone(37, "IQ4_NL_4_8"),
+    gone(38, "IQ4_NL_8_8"),
+    small(39, "MXFP4", 17, blocks::mxfp4),
+    not_read(40, "NVFP4", 64, 36),
+    not_read(41, "Q1_0", 128, 18),
+];
+
+/// The type with ggml's `number`.
+pub(super) fn of(number: u32) -> Option<&'static GgmlType> {
+    TYPES.iter().find(|row| row.number == number)
+}
+
+/// Bytes of `elements` in rows of `row`; 0 for a type of which no size is known.
+pub(super) fn bytes(number: u32, elements: usize, row: usize) -> Parsed<usize> {
+    let Some(found) = of(number) else {
+        return Ok(0);
+    };
+    if !row.is_multiple_of(found.elements) {
+        return Err(format!(
+            "rows of {row} elements are not whole blocks of {}, which have {}",
+            found.name, found.elements
+        ));
+    }
+    let bytes = (elements / found.elements).checked_mul(found.bytes);
+    bytes.ok_or_else(|| format!("{elements} elements of {} overflow", found.name))
+}
