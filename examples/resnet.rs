@@ -5,11 +5,14 @@
 //! cargo run --release --example resnet -- --help
 //! ```
 
+use burn_zoo_cli::Example;
+
 fn main() {
-    let about = "Trains a ResNet on images (by default 1,797 scans of handwritten digits), evaluates it, and leaves a run folder with a report";
-    std::process::exit(burn_zoo_cli::example(
-        "resnet",
-        ["resnet20", "resnet18"],
-        about,
-    ));
+    let example = Example {
+        name: "resnet",
+        about: "Trains a ResNet on images (by default 1,797 scans of handwritten digits), evaluates it, and leaves a run folder with a report",
+        models: ["resnet20", "resnet18"],
+        photo: None,
+    };
+    std::process::exit(example.run());
 }

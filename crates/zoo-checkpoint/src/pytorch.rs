@@ -6,8 +6,12 @@ use burn_zoo_core::{Error, Result};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Whether a file that begins so is one.
+/// Whether a file that begins so is one. The length before a safetensors header may look like the
+/// beginning of a pickle; the header's brace tells them apart.
 pub(crate) fn is_one(bytes: &[u8]) -> bool {
+    if crate::safetensors_file::is_one(bytes) {
+        return false;
+    }
     bytes.starts_with(b"PK\x03\x04")
         || matches!(bytes, [0x80, 1..=5, ..])
         || bytes.get(257..262) == Some(b"ustar")

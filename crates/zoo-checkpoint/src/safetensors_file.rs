@@ -12,6 +12,14 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
+/// Whether a file that begins so is one: a length that fits into the file, then a JSON object.
+pub(crate) fn is_one(bytes: &[u8]) -> bool {
+    let Some((length, header)) = bytes.split_first_chunk::<8>() else {
+        return false;
+    };
+    u64::from_le_bytes(*length) <= header.len() as u64 && header.first() == Some(&b'{')
+}
+
 /// Reads every tensor of a safetensors file.
 ///
 /// # Errors

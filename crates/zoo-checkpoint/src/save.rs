@@ -20,7 +20,7 @@ pub fn collect<B: Backend, M: Module<B>>(module: &M) -> Tensors {
 /// # Errors
 /// If the file cannot be written; nothing is left half-written.
 pub fn save<B: Backend, M: Module<B>>(module: &M, path: &Path, map: &KeyMap) -> Result<()> {
-    write(path, outgoing(module, map))
+    write(path, whole(module, map))
 }
 
 /// Writes the weights of `module` into `folder`: as `model.safetensors`, or in shards of at most
@@ -34,8 +34,29 @@ pub fn save_folder<B: Backend, M: Module<B>>(
     map: &KeyMap,
     most_bytes: usize,
 ) -> Result<()> {
-    write_folder(folder, outgoing(module, map), most_bytes)
+    write_folder(folder, whole(module, map), most_bytes)
 }
+
+/// The parameters of a module, and the counters that PyTorch's batch norms have beside their running
+/// statistics: they hold nothing (0), but upstream's loaders ask for them.
+fn whole<B: Backend, M: Module<B>>(module: &M, map: &KeyMap) -> Vec<Outgoing<'static>> {
+    let mut tensors = outgoing(module, map);
+    if map.drops(COUNTER) {
+        let norms = tensors
+            .iter()
+            .filter_map(|t| t.key.strip_suffix("running_mean"));
+        let counters: Vec<_> = norms.map(|norm| format!("{norm}{COUNTER}")).collect();
+        tensors.extend(counters.into_iter().map(|key| Outgoing {
+            key,
+            shape: Vec::new(),
+            dtype: DType::I64,
+            data: Box::new(|| TensorData::new(vec![0i64], [0; 0])),
+        }));
+    }
+    tensors
+}
+
+const COUNTER: &str = "num_batches_tracked";
 
 /// The parameters of a module, read from its device one by one as they are written.
 fn outgoing<B: Backend, M: Module<B>>(module: &M, map: &KeyMap) -> Vec<Outgoing<'static>> {

@@ -4,6 +4,7 @@
 
 mod common;
 mod eval;
+mod example;
 mod export;
 mod fetch;
 mod forward;
@@ -15,7 +16,7 @@ mod predict;
 mod source;
 mod train;
 
-pub use train::example;
+pub use example::Example;
 
 use burn_zoo_core::Result;
 use clap::{Parser, Subcommand};

@@ -105,12 +105,15 @@ fn transformers_files(card: &ModelCard) -> Result<Vec<(&'static str, Value)>> {
         #[allow(unreachable_patterns)]
         _ => return Err(Error::usage("--to", "transformers has no such model here")),
     };
-    let names = card.class_names.iter().enumerate();
-    config["id2label"] = names
-        .clone()
-        .map(|(i, n)| (i.to_string(), json!(n)))
-        .collect();
-    config["label2id"] = names.map(|(i, n)| (n.clone(), json!(i))).collect();
+    // Without a head there is nothing to name.
+    if card.model.num_classes() > 0 {
+        let names = card.class_names.iter().enumerate();
+        config["id2label"] = names
+            .clone()
+            .map(|(i, name)| (i.to_string(), json!(name)))
+            .collect();
+        config["label2id"] = names.map(|(i, name)| (name.clone(), json!(i))).collect();
+    }
     let p = &card.preprocessing;
     let preprocessor = json!({
         "image_processor_type": "ConvNextImageProcessor",

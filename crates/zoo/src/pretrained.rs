@@ -1,7 +1,7 @@
 use crate::{AutoConfig, AutoModel, ModelCard, find};
 use burn::tensor::{DType, backend::Backend};
 use burn_zoo_checkpoint::LazyTensors;
-use burn_zoo_core::{Error, Preprocessing, Result};
+use burn_zoo_core::{Error, Interpolation, Preprocessing, Result};
 use serde_json::Value;
 use std::io::Read;
 use std::path::Path;
@@ -115,17 +115,53 @@ fn numbers(classes: usize) -> Vec<String> {
 /// timm's `config.json`: the name of a listed model, and what differs from it.
 fn timm_card(architecture: &str, json: &Value) -> Result<ModelCard> {
     let entry = find(architecture)?;
-    let size = |key: &str| json[key].as_u64().and_then(|n| usize::try_from(n).ok());
-    let classes = size("num_classes").unwrap_or(entry.config.num_classes());
-    let channels = entry.config.num_channels();
+    let size = |value: &Value| value.as_u64().and_then(|n| usize::try_from(n).ok());
+    let classes = size(&json["num_classes"]).unwrap_or(entry.config.num_classes());
+    let channels = size(&json["model_args"]["in_chans"]).unwrap_or(entry.config.num_channels());
     let model = entry.config.adapted(channels, classes);
     model.validate()?;
+    let cfg = &json["pretrained_cfg"];
+    let names = cfg["label_names"].as_array().map(|names| {
+        let name = |name: &Value| name.as_str().map(String::from);
+        names.iter().map(name).collect::<Option<Vec<_>>>()
+    });
+    let class_names = names.flatten().filter(|names| names.len() == classes);
     Ok(ModelCard {
         name: architecture.into(),
         model,
-        preprocessing: entry.preset.preprocessing,
-        class_names: numbers(classes),
+        preprocessing: timm_preprocessing(cfg, channels, entry.preset.preprocessing),
+        class_names: class_names.unwrap_or_else(|| numbers(classes)),
     })
+}
+
+/// timm's `pretrained_cfg`: the shorter side becomes `floor(side / crop_pct)` and the centre is cut.
+fn timm_preprocessing(cfg: &Value, channels: usize, listed: Preprocessing) -> Preprocessing {
+    let mut p = Preprocessing {
+        num_channels: channels,
+        ..listed
+    };
+    p.mean.resize(channels, 0.5);
+    p.std.resize(channels, 0.5);
+    let side = cfg["input_size"][1].as_u64();
+    if let Some(side) = side.filter(|side| (1..=2048).contains(side)) {
+        let crop_pct = cfg["crop_pct"].as_f64().filter(|pct| *pct > 0.1);
+        p.crop = side as usize;
+        p.resize = (side as f64 / crop_pct.unwrap_or(0.875)) as usize;
+    }
+    match cfg["interpolation"].as_str() {
+        Some("bilinear") => p.interpolation = Interpolation::Bilinear,
+        Some("bicubic") => p.interpolation = Interpolation::Bicubic,
+        _ => {}
+    }
+    p.mean = floats(&cfg["mean"], channels).unwrap_or(p.mean);
+    p.std = floats(&cfg["std"], channels).unwrap_or(p.std);
+    p
+}
+
+/// A list of so many numbers.
+fn floats(json: &Value, len: usize) -> Option<Vec<f32>> {
+    let list = json.as_array().filter(|list| list.len() == len)?;
+    list.iter().map(|v| v.as_f64().map(|v| v as f32)).collect()
 }
 
 /// transformers' `config.json`, with its `preprocessor_config.json` where there is one.
@@ -164,10 +200,6 @@ fn transformers_card(json: &Value, folder: &Path) -> Result<ModelCard> {
 /// The fields of `ConvNextImageProcessor`, which transformers' ResNets use: below 384 pixels the
 /// shorter side becomes `shortest_edge / crop_pct` and the centre is cut.
 fn transformers_preprocessing(json: &Value, p: &mut Preprocessing) {
-    let numbers = |key: &str| -> Option<Vec<f32>> {
-        let list = json[key].as_array()?;
-        list.iter().map(|v| v.as_f64().map(|v| v as f32)).collect()
-    };
     let size = &json["size"];
     let edge = size["shortest_edge"].as_u64().or_else(|| size.as_u64());
     if let Some(edge) = edge.filter(|edge| (1..=2048).contains(edge)) {
@@ -180,14 +212,13 @@ fn transformers_preprocessing(json: &Value, p: &mut Preprocessing) {
         };
     }
     let channels = p.num_channels;
-    let fits = |list: &Vec<f32>| list.len() == channels;
-    if let Some(mean) = numbers("image_mean").filter(fits) {
+    if let Some(mean) = floats(&json["image_mean"], channels) {
         p.mean = mean;
     }
-    if let Some(std) = numbers("image_std").filter(fits) {
+    if let Some(std) = floats(&json["image_std"], channels) {
         p.std = std;
     }
     if json["resample"].as_u64() == Some(3) {
-        p.interpolation = burn_zoo_core::Interpolation::Bicubic;
+        p.interpolation = Interpolation::Bicubic;
     }
 }

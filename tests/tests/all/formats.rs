@@ -309,3 +309,20 @@ fn header_lies_of_safetensors_are_refused() {
         "{error}"
     );
 }
+
+/// The eight bytes of a header's length may be those that a pickle begins with.
+#[test]
+fn a_header_of_any_length_is_a_header() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("weights");
+    for length in (0x80..0x600).step_by(0x80) {
+        let tensor = r#"{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}"#;
+        let mut file = (length as u64).to_le_bytes().to_vec();
+        file.extend(format!("{tensor:length$}").bytes());
+        file.extend(1.5f32.to_le_bytes());
+        std::fs::write(&path, file).expect("writable");
+        let tensors = LazyTensors::open(&path).expect("a safetensors file");
+        let data = tensors.tensors["a"].read("a").expect("readable");
+        assert_eq!(data.to_vec::<f32>().expect("f32"), [1.5], "{length:#x}");
+    }
+}

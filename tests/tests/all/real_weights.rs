@@ -9,13 +9,11 @@ use std::path::PathBuf;
 /// A file that was fetched, or `None` with the reason printed. `BURN_ZOO_REQUIRE=assets` makes its
 /// absence a failure.
 fn asset(name: &str) -> Option<PathBuf> {
-    let from = |key: &str| {
-        std::env::var_os(key)
-            .filter(|v| !v.is_empty())
-            .map(PathBuf::from)
+    let folder = match name.ends_with(".pth") {
+        true => "weights",
+        false => "assets",
     };
-    let cache = from("XDG_CACHE_HOME").or_else(|| from("HOME").map(|home| home.join(".cache")));
-    let path = cache.map(|cache| cache.join("burn-zoo/assets").join(name));
+    let path = Some(burn_zoo_core::cache_dir().join(folder).join(name));
     match path.filter(|path| path.is_file()) {
         Some(path) => Some(path),
         None => {

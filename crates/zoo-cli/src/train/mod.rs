@@ -17,35 +17,10 @@ use burn_zoo_train::{
     Evaluation, Outcome, ProgressKind, Recipe, ReportInput, RunDir, TrainInput, draw_images,
     evaluate, interrupt_flag, train, trainable, write_report,
 };
-use clap::{CommandFactory, FromArgMatches, Parser};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-
-/// Runs an example that trains the first of `models`, or on a folder of photos the second: the
-/// options of `zoo train` under the example's own name.
-pub fn example(name: &'static str, models: [&'static str; 2], about: &'static str) -> i32 {
-    let [small, large] = models;
-    #[derive(Parser)]
-    struct Example {
-        #[command(flatten)]
-        args: Args,
-    }
-    let prefix = format!("cargo run --release --example {name} --");
-    let help = format!(
-        "Examples:\n  {prefix} --epochs 10\n  {prefix} --dataset fashion-mnist\n  {prefix} --dataset image-folder --data-dir photos/\n  {prefix} --resume runs/{small}-digits-1\n\nCtrl-C saves and stops; --resume goes on from there."
-    );
-    let command = Example::command().name(name).about(about).after_help(help);
-    let matches = command.get_matches();
-    let parsed = Example::from_arg_matches(&matches).map_err(|e| e.exit());
-    let Ok(Example { mut args }) = parsed;
-    args.default_model = Some(match args.dataset_name().as_str() {
-        "image-folder" => large,
-        _ => small,
-    });
-    crate::finish_code(run_as(args, &prefix))
-}
 
 /// `zoo train`.
 pub fn run(args: Args) -> Result<i32> {
@@ -53,7 +28,7 @@ pub fn run(args: Args) -> Result<i32> {
 }
 
 /// Trains; `program` is how the user calls it. Gives the exit code.
-fn run_as(args: Args, program: &str) -> Result<i32> {
+pub(crate) fn run_as(args: Args, program: &str) -> Result<i32> {
     let (place, recipe, dataset) = match &args.resume {
         Some(folder) => {
             let (mut run, mut recipe) = RunDir::open(folder)?;
