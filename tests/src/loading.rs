@@ -6,6 +6,7 @@ use burn::tensor::{DType, Tensor, backend::Backend};
 use burn_flex::Flex;
 use burn_zoo_checkpoint::{KeyMap, load, save_folder};
 use burn_zoo_core::Result;
+use burn_zoo_nn::Init;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,12 +19,12 @@ pub struct Stack<B: Backend> {
 }
 
 impl Stack<Flex> {
-    /// `count` matrices of `side × side` zeros, in memory that is not touched.
-    pub fn zeros(count: usize, side: usize, dtype: DType) -> Self {
+    /// `count` matrices of `side × side`, unfilled, as every model is before a file fills it.
+    fn unfilled(count: usize, side: usize) -> Self {
         let device = Default::default();
-        let zeros = || Tensor::zeros([side, side], (&device, dtype));
+        let mut init = Init::new(None, &device);
         Self {
-            weights: (0..count).map(|_| Param::from_tensor(zeros())).collect(),
+            weights: (0..count).map(|_| init.normal([side, side], 1.0)).collect(),
         }
     }
 
@@ -90,7 +91,7 @@ pub fn measure(folder: &Path, count: usize, side: usize) -> Result<(Stack<Flex>,
         }
     });
     let started = Instant::now();
-    let model = Stack::zeros(count, side, DType::F32);
+    let model = Stack::unfilled(count, side);
     let model = load(model, folder, &[KeyMap::default()], DType::F32);
     let seconds = started.elapsed().as_secs_f64();
     done.store(true, Ordering::Relaxed);

@@ -1,6 +1,7 @@
 use crate::gguf::BlockType;
 use burn::tensor::{DType, TensorData};
 use half::{bf16, f16};
+use rayon::prelude::*;
 
 /// Numbers of `dtype` in little-endian `bytes` as a tensor of floating-point type `to`, in one pass
 /// and without a copy in between. `None` if the file's type is no floating-point type.
@@ -14,23 +15,17 @@ pub(crate) fn floats(
         bytes: &[u8],
         shape: Vec<usize>,
         to: DType,
-        read: impl Fn([u8; N]) -> T,
-        narrow: impl Fn(T) -> f32,
-        wide: impl Fn(T) -> f64,
+        read: impl Fn([u8; N]) -> T + Sync,
+        narrow: impl Fn(T) -> f32 + Sync,
+        wide: impl Fn(T) -> f64 + Sync,
     ) -> TensorData {
-        let numbers = bytes.as_chunks::<N>().0.iter().map(|b| read(*b));
+        let narrow = |b| narrow(read(b));
         match to {
-            DType::F64 => TensorData::new(numbers.map(wide).collect::<Vec<_>>(), shape),
+            DType::F64 => TensorData::new(each(bytes, |b| wide(read(b))), shape),
             // By way of f32, as torch does it.
-            DType::F16 => {
-                let halves = numbers.map(|n| f16::from_f32(narrow(n)));
-                TensorData::new(halves.collect::<Vec<_>>(), shape)
-            }
-            DType::BF16 => {
-                let halves = numbers.map(|n| bf16::from_f32(narrow(n)));
-                TensorData::new(halves.collect::<Vec<_>>(), shape)
-            }
-            _ => TensorData::new(numbers.map(narrow).collect::<Vec<_>>(), shape),
+            DType::F16 => TensorData::new(each(bytes, |b| f16::from_f32(narrow(b))), shape),
+            DType::BF16 => TensorData::new(each(bytes, |b| bf16::from_f32(narrow(b))), shape),
+            _ => TensorData::new(each(bytes, narrow), shape),
         }
     }
     let data = match dtype {
@@ -48,13 +43,32 @@ pub(crate) fn floats(
             bytes,
             shape,
             to,
-            bf16::from_le_bytes,
-            bf16::to_f32,
-            bf16::to_f64,
+            u16::from_le_bytes,
+            // A shift, without the branch for NaN that `half` has: all bits stay, as in torch.
+            |bits| f32::from_bits(u32::from(bits) << 16),
+            |bits| f64::from(f32::from_bits(u32::from(bits) << 16)),
         ),
         _ => return None,
     };
     Some(data)
+}
+
+/// One number from every `N` bytes. Most of the time goes into pages that are touched for the first
+/// time, so threads share them.
+fn each<const N: usize, T: Copy + Default + Send>(
+    bytes: &[u8],
+    convert: impl Fn([u8; N]) -> T + Sync,
+) -> Vec<T> {
+    const PART: usize = 1 << 16;
+    let numbers = bytes.as_chunks::<N>().0;
+    let mut converted = vec![T::default(); numbers.len()];
+    let parts = converted.par_chunks_mut(PART);
+    parts.zip(numbers.par_chunks(PART)).for_each(|(to, from)| {
+        for (to, from) in to.iter_mut().zip(from) {
+            *to = convert(*from);
+        }
+    });
+    converted
 }
 
 /// Numbers of `blocks` as a tensor of floating-point type `to`.
