@@ -17,7 +17,7 @@ static ALONE: Mutex<()> = Mutex::new(());
 const MOST_TENSOR: usize = 1 << 14;
 
 /// What opening may take beside the file: buffers of readers, the path for every tensor.
-const CONSTANT: usize = 48 << 10;
+const CONSTANT: usize = 128 << 10;
 
 /// Tries mutated files. Memory may grow to `multiple` times the file, a tensor and a copy of it, and a
 /// constant.
