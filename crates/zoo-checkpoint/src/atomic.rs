@@ -5,7 +5,11 @@ use std::path::Path;
 
 /// Writes `bytes` beside `path`, syncs them to disk and renames them into place.
 ///
-/// Whatever interrupts this, `path` holds either its old or its new contents, whole.
+/// Whatever interrupts this, `path` holds either its old or its new contents, whole. A link stays one:
+/// what it leads to is written.
+///
+/// # Errors
+/// If the file cannot be written, or something that is no regular file has its name.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<()> {
     write_atomically_with(path, |file| file.write_all(bytes))
 }
@@ -15,6 +19,16 @@ pub(crate) fn write_atomically_with(
     path: &Path,
     write: impl FnOnce(&mut BufWriter<&File>) -> std::io::Result<()>,
 ) -> Result<()> {
+    let target = match std::fs::symlink_metadata(path) {
+        Ok(metadata) if metadata.is_symlink() => {
+            std::fs::canonicalize(path).map_err(Error::io(path, "follow the link"))?
+        }
+        _ => path.to_path_buf(),
+    };
+    let path = target.as_path();
+    if std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
+        return Err(Error::malformed(path, "is no regular file; name another"));
+    }
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),

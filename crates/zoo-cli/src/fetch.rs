@@ -29,6 +29,10 @@ pub fn run(args: &Args) -> Result<()> {
         Some(_) if !RepoId::is_meant(&args.name) => {
             return Err(Error::usage("--revision", "is for ORG/NAME of a hub"));
         }
+        Some(_) if args.name.contains('@') => {
+            let message = format!("{} names one already", args.name);
+            return Err(Error::usage("--revision", message));
+        }
         Some(revision) => format!("hf:{}@{revision}", RepoId::parse(&args.name)?.name()),
     };
     let path = locate(&name, &args.net)?.path;

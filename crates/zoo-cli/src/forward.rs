@@ -5,7 +5,7 @@ use burn::tensor::backend::{AutodiffBackend, BackendTypes};
 use burn_zoo::{Pretrained, WithBackend, with_backend};
 use burn_zoo_checkpoint::{Tensors, read_safetensors, write_safetensors};
 use burn_zoo_core::{Error, Result};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 #[derive(clap::Args)]
 #[command(
@@ -70,6 +70,14 @@ pub fn run(args: &Args) -> Result<()> {
         return Err(Error::usage("--grad", message));
     }
     let pretrained = open(&args.checkpoint, args.arch.as_deref(), &args.net)?;
+    let files = pretrained.weights.tensors.values().map(|t| &t.file);
+    if files
+        .chain([&args.input])
+        .any(|file| same(file, &args.output))
+    {
+        let message = format!("{} is read here; name another file", args.output.display());
+        return Err(Error::usage("--output", message));
+    }
     let forward = Forward {
         args,
         pretrained: &pretrained,
@@ -77,4 +85,10 @@ pub fn run(args: &Args) -> Result<()> {
     };
     let outputs = with_backend(spec, forward)??;
     write_safetensors(&args.output, &outputs)
+}
+
+/// Whether two paths are one file.
+fn same(a: &Path, b: &Path) -> bool {
+    let real = |path: &Path| std::fs::canonicalize(path).ok();
+    real(a).is_some_and(|a| Some(a) == real(b))
 }

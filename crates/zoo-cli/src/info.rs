@@ -13,8 +13,11 @@ use serde_json::json;
     after_help = "Examples:\n  zoo info resnet50\n  zoo info resnet18 --json\n  zoo info microsoft/resnet-50"
 )]
 pub struct Args {
-    /// A model of `zoo list`, a run or model folder, or ORG/NAME[@REVISION] of a hub
+    /// A model of `zoo list`, a run or model folder, ORG/NAME[@REVISION] of a hub, or a weights file with --arch
     model: String,
+    /// The model of `zoo list` that a weights file belongs to
+    #[arg(long, value_name = "NAME")]
+    arch: Option<String>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -44,7 +47,7 @@ impl Subject {
                 preset: Some(entry.preset),
             });
         }
-        let pretrained = open(&args.model, None, &args.net)?;
+        let pretrained = open(&args.model, args.arch.as_deref(), &args.net)?;
         pretrained.card.check_for_images(&pretrained.weights.path)?;
         Ok(Self {
             name: args.model.clone(),

@@ -36,7 +36,7 @@ pub fn export<B: AutodiffBackend>(
     let config = &pretrained.card.model;
     let upstream = upstream(config, options.upstream.as_deref())?;
     let files = config_files(&pretrained.card, upstream)?;
-    if folder.exists() {
+    if folder.symlink_metadata().is_ok() {
         let message = format!("{} is there already; name a new folder", folder.display());
         return Err(Error::usage("--out", message));
     }
@@ -70,7 +70,13 @@ fn upstream(config: &AutoConfig, name: Option<&str>) -> Result<&'static str> {
             .iter()
             .find(|known| **known == name)
             .copied()
-            .ok_or_else(|| Error::unknown("upstream", name, known.iter().copied())),
+            .ok_or_else(|| {
+                Error::unknown(
+                    "upstream of this model in --to:",
+                    name,
+                    known.iter().copied(),
+                )
+            }),
     }
 }
 
@@ -115,13 +121,20 @@ fn transformers_files(card: &ModelCard) -> Result<Vec<(&'static str, Value)>> {
         config["label2id"] = names.map(|(i, name)| (name.clone(), json!(i))).collect();
     }
     let p = &card.preprocessing;
+    if p.crop >= 384 && p.resize != p.crop {
+        let message = format!(
+            "transformers' image processor of ResNets cuts nothing off at 384 pixels and more, and this model resizes to {} and cuts {}",
+            p.resize, p.crop
+        );
+        return Err(Error::usage("--to", message));
+    }
     let preprocessor = json!({
         "image_processor_type": "ConvNextImageProcessor",
         "do_resize": true,
         "do_rescale": true,
         "do_normalize": true,
         "size": { "shortest_edge": p.crop },
-        "crop_pct": p.crop as f64 / p.resize as f64,
+        "crop_pct": crop_pct(p.crop, p.resize),
         "resample": match p.interpolation {
             Interpolation::Bilinear => 2,
             Interpolation::Bicubic => 3,
@@ -166,13 +179,23 @@ fn timm_config(card: &ModelCard) -> Result<Value> {
             "num_classes": classes,
             "input_size": [channels, p.crop, p.crop],
             "interpolation": interpolation,
-            "crop_pct": p.crop as f64 / p.resize as f64,
+            "crop_pct": crop_pct(p.crop, p.resize),
             "crop_mode": "center",
             "mean": p.mean,
             "std": p.std,
             "label_names": card.class_names,
         },
     }))
+}
+
+/// The share for which `floor(crop / share)`, as upstream computes it, is `resize` again.
+fn crop_pct(crop: usize, resize: usize) -> f64 {
+    let share = crop as f64 / resize as f64;
+    if (crop as f64 / share) as usize == resize {
+        share
+    } else {
+        crop as f64 / (resize as f64 + 0.5)
+    }
 }
 
 struct Export<'a> {
@@ -213,5 +236,21 @@ impl<B: AutodiffBackend> WithModel<B> for Export<'_> {
             Error::io(self.folder, "create")(e)
         })?;
         Ok(report)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::crop_pct;
+
+    #[test]
+    fn a_share_gives_its_side_again() {
+        assert_eq!(crop_pct(224, 256), 0.875);
+        for crop in 32..=512 {
+            for resize in crop..=640 {
+                let again = (crop as f64 / crop_pct(crop, resize)) as usize;
+                assert_eq!(again, resize, "{crop} of {resize}");
+            }
+        }
     }
 }

@@ -112,50 +112,104 @@ fn numbers(classes: usize) -> Vec<String> {
     (0..classes).map(|i| i.to_string()).collect()
 }
 
-/// timm's `config.json`: the name of a listed model, and what differs from it.
+/// timm's `config.json`: the name of a listed model, and what differs from it. What is there and cannot
+/// be followed is an error: it would be another network, or another image.
 fn timm_card(architecture: &str, json: &Value) -> Result<ModelCard> {
     let entry = find(architecture)?;
-    let size = |value: &Value| value.as_u64().and_then(|n| usize::try_from(n).ok());
-    let classes = size(&json["num_classes"]).unwrap_or(entry.config.num_classes());
-    let channels = size(&json["model_args"]["in_chans"]).unwrap_or(entry.config.num_channels());
+    let args = &json["model_args"];
+    let known = |key: &String| key == "in_chans";
+    if let Some(other) = args.as_object().and_then(|a| a.keys().find(|k| !known(k))) {
+        return Err(Error::unknown(
+            "argument in model_args",
+            other,
+            ["in_chans"],
+        ));
+    }
+    field(json, "model_args", Value::as_object)?;
+    field(json, "global_pool", |v| {
+        v.as_str().filter(|pool| *pool == "avg")
+    })?;
+    let classes = field(json, "num_classes", size)?.unwrap_or(entry.config.num_classes());
+    let channels = field(args, "in_chans", size)?.unwrap_or(entry.config.num_channels());
     let model = entry.config.adapted(channels, classes);
     model.validate()?;
+    field(json, "pretrained_cfg", Value::as_object)?;
     let cfg = &json["pretrained_cfg"];
-    let names = cfg["label_names"].as_array().map(|names| {
+    let names = |v: &Value| {
+        let names = v.as_array().filter(|names| names.len() == classes)?;
         let name = |name: &Value| name.as_str().map(String::from);
         names.iter().map(name).collect::<Option<Vec<_>>>()
-    });
-    let class_names = names.flatten().filter(|names| names.len() == classes);
+    };
+    let class_names = field(cfg, "label_names", names)?;
     Ok(ModelCard {
         name: architecture.into(),
         model,
-        preprocessing: timm_preprocessing(cfg, channels, entry.preset.preprocessing),
+        preprocessing: timm_preprocessing(cfg, channels, entry.preset.preprocessing)?,
         class_names: class_names.unwrap_or_else(|| numbers(classes)),
     })
 }
 
 /// timm's `pretrained_cfg`: the shorter side becomes `floor(side / crop_pct)` and the centre is cut.
-fn timm_preprocessing(cfg: &Value, channels: usize, listed: Preprocessing) -> Preprocessing {
+fn timm_preprocessing(
+    cfg: &Value,
+    channels: usize,
+    listed: Preprocessing,
+) -> Result<Preprocessing> {
     let mut p = Preprocessing {
         num_channels: channels,
         ..listed
     };
     p.mean.resize(channels, 0.5);
     p.std.resize(channels, 0.5);
-    let side = cfg["input_size"][1].as_u64();
-    if let Some(side) = side.filter(|side| (1..=2048).contains(side)) {
-        let crop_pct = cfg["crop_pct"].as_f64().filter(|pct| *pct > 0.1);
-        p.crop = side as usize;
-        p.resize = (side as f64 / crop_pct.unwrap_or(0.875)) as usize;
+    let side = |v: &Value| match v.as_array()?.as_slice() {
+        [c, h, w] if size(c)? == channels && size(h)? <= 2048 && h == w => size(h),
+        _ => None,
+    };
+    let side = field(cfg, "input_size", side)?;
+    let share = |v: &Value| v.as_f64().filter(|share| (0.1..=1.0).contains(share));
+    let crop_pct = field(cfg, "crop_pct", share)?;
+    if side.is_some() || crop_pct.is_some() {
+        p.crop = side.unwrap_or(p.crop);
+        p.resize = (p.crop as f64 / crop_pct.unwrap_or(0.875)) as usize;
     }
-    match cfg["interpolation"].as_str() {
-        Some("bilinear") => p.interpolation = Interpolation::Bilinear,
-        Some("bicubic") => p.interpolation = Interpolation::Bicubic,
-        _ => {}
+    field(cfg, "crop_mode", |v| {
+        v.as_str().filter(|mode| *mode == "center")
+    })?;
+    let filter = |v: &Value| match v.as_str()? {
+        "bilinear" => Some(Interpolation::Bilinear),
+        "bicubic" => Some(Interpolation::Bicubic),
+        _ => None,
+    };
+    p.interpolation = field(cfg, "interpolation", filter)?.unwrap_or(p.interpolation);
+    p.mean = field(cfg, "mean", |v| floats(v, channels))?.unwrap_or(p.mean);
+    let above_0 = |std: &Vec<f32>| std.iter().all(|v| *v > 0.0);
+    let std = field(cfg, "std", |v| floats(v, channels).filter(above_0))?;
+    p.std = std.unwrap_or(p.std);
+    Ok(p)
+}
+
+/// A field that may be absent or null, but not anything that `read` does not take.
+fn field<'a, T>(
+    json: &'a Value,
+    key: &str,
+    read: impl FnOnce(&'a Value) -> Option<T>,
+) -> Result<Option<T>> {
+    match &json[key] {
+        Value::Null => Ok(None),
+        value => match read(value) {
+            Some(value) => Ok(Some(value)),
+            None => Err(Error::usage(
+                key,
+                format!("{value} cannot be followed here"),
+            )),
+        },
     }
-    p.mean = floats(&cfg["mean"], channels).unwrap_or(p.mean);
-    p.std = floats(&cfg["std"], channels).unwrap_or(p.std);
-    p
+}
+
+/// A count above 0.
+fn size(value: &Value) -> Option<usize> {
+    let n = value.as_u64().filter(|n| *n > 0)?;
+    usize::try_from(n).ok()
 }
 
 /// A list of so many numbers.

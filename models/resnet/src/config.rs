@@ -191,7 +191,7 @@ impl ResNetConfig {
         if self.groups != 1 || self.width_per_group != 64 || self.stem != Stem::ImageNet {
             let message =
                 "transformers' ResNet has no groups, no wide blocks and one stem, for photos";
-            return Err(Error::usage("transformers", message));
+            return Err(Error::usage("--to", message));
         }
         let class = match self.num_classes {
             0 => "ResNetModel",

@@ -120,9 +120,41 @@ fn timm_gets_its_name_for_the_network() {
         read_safetensors(&out.join("model.safetensors")).expect("written"),
         read_safetensors(&weights).expect("written")
     );
-    // And it is read as such.
+    // And it is read as such, but not where it says what cannot be followed.
     let info = run(&["info", &text(&out), "--json"]);
     assert_eq!(info.code, 0, "{}", info.stderr);
+    for (pointer, lie) in [
+        ("/num_classes", serde_json::json!(-1)),
+        ("/num_classes", serde_json::json!("5")),
+        ("/model_args", serde_json::json!({"output_stride": 8})),
+        ("/model_args", serde_json::json!([1])),
+        ("/model_args/in_chans", serde_json::json!(-3)),
+        ("/pretrained_cfg", serde_json::json!("none")),
+        ("/pretrained_cfg/input_size", serde_json::json!([3, 64, 32])),
+        ("/pretrained_cfg/input_size", serde_json::json!([1, 64, 64])),
+        (
+            "/pretrained_cfg/input_size",
+            serde_json::json!([3, 1_000_000, 1_000_000]),
+        ),
+        ("/pretrained_cfg/crop_pct", serde_json::json!(0)),
+        ("/pretrained_cfg/crop_pct", serde_json::json!(1e30)),
+        (
+            "/pretrained_cfg/interpolation",
+            serde_json::json!("lanczos"),
+        ),
+        ("/pretrained_cfg/mean", serde_json::json!([0.5])),
+        ("/pretrained_cfg/std", serde_json::json!([0.5, 0.0, 0.5])),
+        (
+            "/pretrained_cfg/label_names",
+            serde_json::json!(["too", "few"]),
+        ),
+    ] {
+        let mut lying = config.clone();
+        *lying.pointer_mut(pointer).expect("it is there") = lie;
+        std::fs::write(out.join("config.json"), lying.to_string()).expect("writable");
+        let key = pointer.rsplit('/').next().expect("a key");
+        fails(&["info", &text(&out)], 1, &["config.json", key]);
+    }
 }
 
 #[test]

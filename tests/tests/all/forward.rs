@@ -233,3 +233,57 @@ fn every_family_runs_in_every_spelling() {
         }
     }
 }
+
+#[test]
+fn what_is_read_is_not_written_over() {
+    let work = temp();
+    let want = folder_of("mobilenet", "v2", "mobilenet", work.path());
+    assert!(!want.is_empty());
+    let model = text(work.path());
+    let before = contents(work.path());
+    let input = text(&work.path().join("input.safetensors"));
+    for output in ["input.safetensors", "model.safetensors"] {
+        let output = text(&work.path().join(output));
+        let args = [
+            "forward",
+            "--checkpoint",
+            &model,
+            "--input",
+            &input,
+            "--output",
+            &output,
+        ];
+        fails(&args, 2, &["--output", "is read here"]);
+    }
+    assert_eq!(contents(work.path()), before);
+    // A link is followed; what is no file stays what it is.
+    #[cfg(unix)]
+    {
+        let (link, real) = (work.path().join("link"), work.path().join("real"));
+        std::fs::write(&real, "old").expect("writable");
+        std::os::unix::fs::symlink(&real, &link).expect("writable");
+        let args = |output| {
+            [
+                "forward",
+                "--checkpoint",
+                &model,
+                "--input",
+                &input,
+                "--output",
+                output,
+            ]
+            .map(String::from)
+        };
+        let (link, null) = (text(&link), args("/dev/null"));
+        let null: Vec<&str> = null.iter().map(String::as_str).collect();
+        fails(&null, 1, &["/dev/null", "no regular file"]);
+        let linked = args(&link);
+        let linked: Vec<&str> = linked.iter().map(String::as_str).collect();
+        assert_eq!(run(&linked).code, 0);
+        assert!(Path::new(&link).is_symlink());
+        assert!(
+            read_safetensors(&real).is_ok(),
+            "the link's file is written"
+        );
+    }
+}

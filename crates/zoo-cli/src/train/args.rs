@@ -37,7 +37,12 @@ pub struct Args {
     pub weights: Option<String>,
     /// Keys that may be missing from --weights or have another shape there, as those of a new last
     /// layer; `*` stands for any text. May be given several times
-    #[arg(long, value_name = "PATTERN", requires = "weights")]
+    #[arg(
+        long,
+        value_name = "PATTERN",
+        requires = "weights",
+        conflicts_with = "resume"
+    )]
     pub allow_missing: Vec<String>,
     /// New folder for the run [default: the next free runs/MODEL-DATASET-N]
     #[arg(long, value_name = "DIR", conflicts_with = "resume")]
