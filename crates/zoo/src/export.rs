@@ -70,13 +70,7 @@ fn upstream(config: &AutoConfig, name: Option<&str>) -> Result<&'static str> {
             .iter()
             .find(|known| **known == name)
             .copied()
-            .ok_or_else(|| {
-                Error::unknown(
-                    "upstream of this model in --to:",
-                    name,
-                    known.iter().copied(),
-                )
-            }),
+            .ok_or_else(|| Error::unknown("upstream", name, known.iter().copied())),
     }
 }
 
