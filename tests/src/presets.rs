@@ -61,6 +61,19 @@ where
     assert_eq!(counts.generic, 0, "{name} must run on fast paths alone");
 }
 
+/// Compares the probabilities of dropout and stochastic depth, in the order of upstream's modules.
+///
+/// # Panics
+/// If they differ.
+pub fn check_drops(name: &str, drops: &[f64], want: &Value) {
+    let want: Vec<f64> = serde_json::from_value(want["drops"].clone()).expect("probabilities");
+    assert_eq!(drops.len(), want.len(), "{name}");
+    for (drop, want) in drops.iter().zip(&want) {
+        // Reading JSON may change the last bit.
+        assert!((drop - want).abs() < 1e-15, "{name}: {drops:?}");
+    }
+}
+
 /// Checks what every published preset states about itself.
 ///
 /// # Panics

@@ -16,6 +16,7 @@ import torch.nn.functional as F
 import torchvision
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
+from torchvision.ops import StochasticDepth
 
 # Without the build tag (`+cpu`, `+cu132`).
 VERSIONS = {m.__name__: m.__version__.split("+")[0] for m in (torch, torchvision)}
@@ -157,5 +158,6 @@ def preset(name, make=torchvision.models.get_model, side=224):
         "side": side,
         "params": sum(p.numel() for p in model.parameters()),
         "flops": counter.get_total_flops(),
+        "drops": [m.p for m in model.modules() if isinstance(m, (torch.nn.Dropout, StochasticDepth))],
         "keys": {k: list(v.shape) for k, v in named_state(model, "").items()},
     }

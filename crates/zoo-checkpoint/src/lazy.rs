@@ -108,7 +108,31 @@ impl LazyTensor {
             #[cfg(feature = "pth")]
             Source::PyTorch(tensor) => floats(&self.read_pytorch(tensor)?, shape, found, dtype),
         };
-        data.ok_or_else(|| crate::load::no_float(&self.file, key, found))
+        let data = data.ok_or_else(|| crate::load::no_float(&self.file, key, found))?;
+        let narrower = dtype == DType::F16 || dtype.size() < found.size();
+        if narrower && found != dtype {
+            self.none_too_large(key, &data)?;
+        }
+        Ok(data)
+    }
+
+    /// A finite number that became infinite would be another network.
+    fn none_too_large(&self, key: &str, narrow: &TensorData) -> Result<()> {
+        if narrow.iter::<f64>().all(|number| !number.is_infinite()) {
+            return Ok(());
+        }
+        let wide = self.read_as(key, DType::F64)?;
+        let mut pairs = wide.iter::<f64>().zip(narrow.iter::<f64>());
+        match pairs.find(|(wide, narrow)| wide.is_finite() && narrow.is_infinite()) {
+            Some((number, _)) => {
+                let message = format!(
+                    "key `{key}` holds {number:e}, which is too large for {:?}: ask for a wider type, such as bf16 or f32",
+                    narrow.dtype
+                );
+                Err(Error::malformed(&self.file, message))
+            }
+            None => Ok(()),
+        }
     }
 
     fn known_type(&self, key: &str) -> Result<DType> {
@@ -210,6 +234,9 @@ fn map(path: &Path) -> Result<Arc<Mmap>> {
     let metadata = std::fs::metadata(path).map_err(Error::io(path, "read"))?;
     if !metadata.is_file() {
         return Err(Error::malformed(path, "is no regular file"));
+    }
+    if metadata.len() == 0 {
+        return Err(Error::malformed(path, "the file is empty"));
     }
     let file = std::fs::File::open(path).map_err(Error::io(path, "read"))?;
     // SAFETY: the map is only read, as bytes. Should another process cut the file while it is read,

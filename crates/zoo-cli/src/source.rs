@@ -31,7 +31,13 @@ pub fn open(name: &str, arch: Option<&str>, net: &NetArgs) -> Result<Pretrained>
         let message = format!("is for weights that do not say what they are; {name} is listed");
         return Err(Error::usage("--arch", message));
     }
-    Pretrained::open(&found.path, arch.or(found.listed.as_deref()))
+    let mut pretrained = Pretrained::open(&found.path, arch.or(found.listed.as_deref()))?;
+    // A snapshot's folder is named by its commit.
+    let folder = found.path.file_name().unwrap_or_default();
+    if *pretrained.card.name == *folder.to_string_lossy() && !Path::new(name).exists() {
+        pretrained.card.name = name.into();
+    }
+    Ok(pretrained)
 }
 
 /// Finds a model on this machine, and downloads it where it is not there.

@@ -16,7 +16,7 @@ pub enum Error {
         message: String,
     },
     /// A name that is not known.
-    #[error("unknown {what} `{name}`{}", suggest(.suggestions))]
+    #[error("unknown {what} `{name}`{}", suggest_or_list(.suggestions, .choices))]
     Unknown {
         /// The kind of name: model, data set, backend…
         what: &'static str,
@@ -24,6 +24,8 @@ pub enum Error {
         name: String,
         /// The known names most like it.
         suggestions: Vec<String>,
+        /// All known names, where they are few.
+        choices: Vec<String>,
     },
     /// The operating system refused an operation on a file.
     #[error("{}: cannot {action}: {source}", .path.display())]
@@ -152,13 +154,13 @@ impl Error {
         name: &str,
         known: impl IntoIterator<Item = &'a str>,
     ) -> Self {
+        let known: Vec<&str> = known.into_iter().collect();
+        let owned = |names: Vec<&str>| names.into_iter().map(String::from).collect();
         Error::Unknown {
             what,
             name: name.to_string(),
-            suggestions: crate::similar(name, known, 3)
-                .into_iter()
-                .map(String::from)
-                .collect(),
+            suggestions: owned(crate::similar(name, known.iter().copied(), 3)),
+            choices: owned(if known.len() <= 8 { known } else { Vec::new() }),
         }
     }
 
@@ -168,6 +170,13 @@ impl Error {
             Error::Usage { .. } | Error::Unknown { .. } => 2,
             _ => 1,
         }
+    }
+}
+
+fn suggest_or_list(suggestions: &[String], choices: &[String]) -> String {
+    match (suggestions, choices) {
+        ([], [_, ..]) => format!(" (known: `{}`)", choices.join("`, `")),
+        _ => suggest(suggestions),
     }
 }
 

@@ -1,4 +1,4 @@
-use crate::{Conv2d, ConvNorm, ConvNormOptions, Init, Padding};
+use crate::{Conv2d, ConvNorm, ConvNormOptions, Init, Padding, stochastic_depth};
 use burn::module::Module;
 use burn::tensor::{Tensor, backend::Backend};
 use burn_zoo_core::Mode;
@@ -72,6 +72,8 @@ pub struct InvertedResidualOptions {
     pub eps: f64,
     /// The norms' momentum.
     pub momentum: f64,
+    /// Probability that an image goes past the block in training, where its input is added.
+    pub stochastic_depth_prob: f64,
 }
 
 /// MBConv: expand, filter each channel, project, and add the input where the shape stays
@@ -87,6 +89,7 @@ pub struct InvertedResidual<B: Backend> {
     /// Absent in a fused block that does not expand.
     project: Option<ConvNorm<B>>,
     residual: bool,
+    stochastic_depth_prob: f64,
 }
 
 impl<B: Backend> InvertedResidual<B> {
@@ -128,6 +131,7 @@ impl<B: Backend> InvertedResidual<B> {
             project: (expands || !options.fused)
                 .then(|| ConvNorm::new(init, conv([to, output], None))),
             residual: options.stride == 1 && input == output,
+            stochastic_depth_prob: options.stochastic_depth_prob,
         }
     }
 
@@ -144,7 +148,10 @@ impl<B: Backend> InvertedResidual<B> {
         if let Some(project) = &self.project {
             y = project.forward(y, mode);
         }
-        if self.residual { x + y } else { y }
+        match self.residual {
+            true => x + stochastic_depth(y, self.stochastic_depth_prob, mode),
+            false => y,
+        }
     }
 }
 

@@ -9,6 +9,7 @@
 mod batch_norm;
 mod conv;
 mod conv_norm;
+mod dropout;
 mod init;
 mod inverted_residual;
 mod linear;
@@ -17,6 +18,7 @@ mod rounding;
 pub use batch_norm::BatchNorm2d;
 pub use conv::Conv2d;
 pub use conv_norm::{ConvNorm, ConvNormOptions, Padding};
+pub use dropout::{dropout, stochastic_depth};
 pub use init::Init;
 pub use inverted_residual::{
     InvertedResidual, InvertedResidualOptions, SqueezeExcite, SqueezeExciteOptions, timm_names,

@@ -1,3 +1,4 @@
+use crate::checkpoint::Checkpoint;
 use crate::recipe::Recipe;
 use burn_zoo_checkpoint::write_atomically;
 use burn_zoo_core::{Error, Result};
@@ -25,19 +26,24 @@ impl RunDir {
             Ok(mut entries) => entries.next().is_some(),
             Err(_) => path.exists(),
         };
-        if occupied {
-            return Err(Error::usage(
-                "--out",
-                format!(
-                    "{} is there already and is not overwritten: choose another folder, or continue it with --resume",
-                    path.display()
-                ),
-            ));
-        }
         let mut run = Self {
             path: path.to_path_buf(),
             lock: None,
         };
+        if occupied {
+            let way_out = match Checkpoint::last(&run) {
+                _ if !run.recipe_path().is_file() => "choose another folder",
+                Err(Error::NotFound { .. }) => {
+                    "its run was stopped before the first checkpoint; choose another folder, or delete it"
+                }
+                _ => "choose another folder, or continue it with --resume",
+            };
+            let message = format!(
+                "{} is there already and is not overwritten: {way_out}",
+                path.display()
+            );
+            return Err(Error::usage("--out", message));
+        }
         let json = serde_json::to_string_pretty(recipe)
             .map_err(|e| Error::malformed(run.recipe_path(), e.to_string()))?;
         std::fs::create_dir_all(run.checkpoints()).map_err(Error::io(path, "create the folder"))?;

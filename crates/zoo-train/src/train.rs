@@ -269,6 +269,8 @@ where
         let pixel_values = to_tensor::<B>(batch, DType::F32, device);
         let labels = TensorData::new(batch.labels.clone(), [batch.labels.len()]);
         let targets = Tensor::<B, 1, Int>::from_data(labels, device);
+        // What a step drops is a function of seed and step, so that a resumed run drops the same.
+        B::seed(device, recipe.seed.rotate_left(32) ^ self.state.step as u64);
         let logits = self.model.logits(pixel_values.clone(), Mode::Train, None);
         let right = logits
             .clone()

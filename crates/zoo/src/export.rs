@@ -7,7 +7,9 @@ use burn_zoo_checkpoint::{
 };
 use burn_zoo_core::{Error, ImageClassifier, Interpolation, Result};
 use serde_json::{Value, json};
+use std::fs::File;
 use std::path::Path;
+use tempfile::TempDir;
 
 /// How a model is written.
 #[derive(Clone, Debug)]
@@ -216,13 +218,14 @@ impl<B: AutodiffBackend> WithModel<B> for Export<'_> {
         };
         // Made under another name, so that the folder is whole once it has its own.
         std::fs::create_dir_all(parent).map_err(Error::io(parent, "create the folder"))?;
-        let work = tempfile::Builder::new().prefix(".part-").tempdir_in(parent);
-        let work = work.map_err(Error::io(parent, "write into"))?;
+        let (work, lock) = workshop(parent, self.folder)?;
         for (name, json) in &self.files {
             let text = format!("{json:#}\n");
             write_atomically(&work.path().join(name), text.as_bytes())?;
         }
         save_folder(&model, work.path(), &self.spelling, self.options.most_bytes)?;
+        drop(lock);
+        std::fs::remove_file(work.path().join(LOCK)).map_err(Error::io(&work, "write into"))?;
         let made = work.keep();
         std::fs::rename(&made, self.folder).map_err(|e| {
             // What could not be put in its place is not left behind.
@@ -231,6 +234,31 @@ impl<B: AutodiffBackend> WithModel<B> for Export<'_> {
         })?;
         Ok(report)
     }
+}
+
+/// Held by the process that fills a hidden folder.
+const LOCK: &str = ".lock";
+
+/// A hidden folder in `parent` to make `target` in, and its lock. Those of processes that were killed
+/// while they made the same target are removed.
+fn workshop(parent: &Path, target: &Path) -> Result<(TempDir, File)> {
+    let name = target.file_name().unwrap_or_default().to_string_lossy();
+    let prefix = format!(".part-{name}-");
+    let entries = std::fs::read_dir(parent).map_err(Error::io(parent, "list the folder"))?;
+    for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let lock = File::open(path.join(LOCK));
+        if name.starts_with(&prefix) && lock.is_ok_and(|lock| lock.try_lock().is_ok()) {
+            std::fs::remove_dir_all(&path).map_err(Error::io(&path, "remove"))?;
+        }
+    }
+    let mut builder = tempfile::Builder::new();
+    let work = builder.prefix(&prefix).tempdir_in(parent);
+    let work = work.map_err(Error::io(parent, "write into"))?;
+    let path = work.path().join(LOCK);
+    let lock = File::create(&path).map_err(Error::io(&path, "write"))?;
+    lock.lock().map_err(Error::io(&path, "lock"))?;
+    Ok((work, lock))
 }
 
 #[cfg(test)]

@@ -53,6 +53,13 @@ pub struct EfficientNetConfig {
     pub batch_norm_eps: f64,
     /// Batch norm's momentum.
     pub batch_norm_momentum: f64,
+    /// Probability with which numbers before the last layer are dropped in training.
+    #[serde(default)]
+    pub dropout: f64,
+    /// Probability with which an image goes past the last block in training; earlier blocks are dropped
+    /// less often, the first never.
+    #[serde(default)]
+    pub stochastic_depth_prob: f64,
     /// Channels of the image.
     #[serde(default = "three")]
     pub num_channels: usize,
@@ -152,13 +159,14 @@ impl EfficientNetConfig {
 
     /// EfficientNetV2 of size `s`, `m` or `l`, as torchvision has it; anything else gives `l`.
     pub fn v2(size: &str) -> Self {
-        let config = match size {
-            "s" => Self::of(&V2_S, 24, 1280),
-            "m" => Self::of(&V2_M, 24, 1280),
-            _ => Self::of(&V2_L, 32, 1280),
+        let (config, dropout) = match size {
+            "s" => (Self::of(&V2_S, 24, 1280), 0.2),
+            "m" => (Self::of(&V2_M, 24, 1280), 0.3),
+            _ => (Self::of(&V2_L, 32, 1280), 0.4),
         };
         Self {
             batch_norm_eps: 1e-3,
+            dropout,
             ..config
         }
     }
@@ -202,9 +210,19 @@ impl EfficientNetConfig {
             padding: Padding::Half,
             batch_norm_eps: 1e-5,
             batch_norm_momentum: 0.1,
+            dropout: 0.2,
+            stochastic_depth_prob: 0.2,
             num_channels: 3,
             num_classes: 1000,
         }
+    }
+
+    /// Probability with which an image goes past each block in training: deeper blocks are dropped more
+    /// often.
+    pub fn stochastic_depth_probs(&self) -> Vec<f64> {
+        let blocks: usize = self.stages.iter().map(|stage| stage.num_layers).sum();
+        let prob = |block| self.stochastic_depth_prob * block as f64 / blocks as f64;
+        (0..blocks).map(prob).collect()
     }
 
     /// Whether a stage's blocks squeeze and excite.
@@ -242,6 +260,11 @@ impl EfficientNetConfig {
         }
         if self.stages.iter().any(|stage| stage.kernel_size % 2 == 0) {
             return fail("kernel_size", "wants an odd number".into());
+        }
+        let share = |value: f64| (0.0..1.0).contains(&value);
+        if !share(self.dropout) || !share(self.stochastic_depth_prob) {
+            let message = "and stochastic_depth_prob want probabilities below 1";
+            return fail("dropout", message.into());
         }
         let positive = |value: f64| value.is_finite() && value > 0.0;
         if !positive(self.batch_norm_eps) || !positive(self.batch_norm_momentum) {

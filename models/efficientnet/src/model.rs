@@ -4,14 +4,13 @@ use burn::tensor::{Tensor, backend::Backend};
 use burn_zoo_core::{ImageClassifier, Mode, Result, Stages, record};
 use burn_zoo_nn::{
     ConvNorm, ConvNormOptions, Init, InvertedResidual, InvertedResidualOptions, Linear,
-    SqueezeExciteOptions,
+    SqueezeExciteOptions, dropout,
 };
 use burn_zoo_ops::{Activation, global_avg_pool2d};
 
 /// An EfficientNet for image classification: torchvision's `EfficientNet`.
 ///
-/// `logits = W pool(last(stages(stem(x)))) + b`. The dropout before the last layer and the dropping
-/// of whole blocks (stochastic depth) are left out, in training too.
+/// `logits = W dropout(pool(last(stages(stem(x))))) + b`
 ///
 /// Stages for verification: `features.0` (the stem), block `j` of stage `i`, counted from 1, as
 /// `features.{i}.{j}`, the last convolution as `features.{stages + 1}`, `pool`.
@@ -51,11 +50,15 @@ impl<B: Backend> EfficientNet<B> {
         let stem = ConvNorm::new(init, outer(stem, 3, config.stem_stride));
         let mut input = config.stem_channels;
         let mut stages = Vec::new();
+        let mut drop_probs = config.stochastic_depth_probs().into_iter();
         for stage in &config.stages {
             let mut blocks = Vec::new();
             for i in 0..stage.num_layers {
                 let stride = if i == 0 { stage.stride } else { 1 };
-                let options = block_options(config, stage, input, stride);
+                let options = InvertedResidualOptions {
+                    stochastic_depth_prob: drop_probs.next().unwrap_or_default(),
+                    ..block_options(config, stage, input, stride)
+                };
                 blocks.push(InvertedResidual::new(init, options));
                 input = stage.out_channels;
             }
@@ -133,6 +136,7 @@ fn block_options(
         padding: config.padding,
         eps: config.batch_norm_eps,
         momentum: config.batch_norm_momentum,
+        stochastic_depth_prob: 0.0,
     }
 }
 
@@ -151,6 +155,7 @@ impl<B: Backend> ImageClassifier<B> for EfficientNet<B> {
         let features = self.features(pixel_values, mode, &mut stages);
         let x = global_avg_pool2d(features);
         record(&mut stages, || "pool".into(), &x);
-        self.classifier.forward(x)
+        self.classifier
+            .forward(dropout(x, self.config.dropout, mode))
     }
 }

@@ -7,16 +7,16 @@ const V1: &str = "EfficientNet: Rethinking Model Scaling for Convolutional Neura
 const V2: &str =
     "EfficientNetV2: Smaller Models and Faster Training, Tan and Le 2021, arXiv:2104.00298";
 
-/// Width and depth of B0 to B7, and their parameters.
-const SCALES: [(f64, f64, usize); 8] = [
-    (1.0, 1.0, 5_288_548),
-    (1.0, 1.1, 7_794_184),
-    (1.1, 1.2, 9_109_994),
-    (1.2, 1.4, 12_233_232),
-    (1.4, 1.8, 19_341_616),
-    (1.6, 2.2, 30_389_784),
-    (1.8, 2.6, 43_040_704),
-    (2.0, 3.1, 66_347_960),
+/// Width, depth and dropout of B0 to B7, and their parameters.
+const SCALES: [(f64, f64, f64, usize); 8] = [
+    (1.0, 1.0, 0.2, 5_288_548),
+    (1.0, 1.1, 0.2, 7_794_184),
+    (1.1, 1.2, 0.3, 9_109_994),
+    (1.2, 1.4, 0.3, 12_233_232),
+    (1.4, 1.8, 0.4, 19_341_616),
+    (1.6, 2.2, 0.4, 30_389_784),
+    (1.8, 2.6, 0.5, 43_040_704),
+    (2.0, 3.1, 0.5, 66_347_960),
 ];
 
 /// Parameters of Lite0 to Lite4, whose scales are those of B0 to B4.
@@ -87,8 +87,11 @@ const TIMM_V2: [Row; 3] = [
 /// Every preset of the family with its configuration.
 pub(crate) static PRESETS: LazyLock<Vec<(Preset, EfficientNetConfig)>> = LazyLock::new(|| {
     let mut presets = Vec::new();
-    for (i, (width, depth, parameters)) in SCALES.into_iter().enumerate() {
-        let config = EfficientNetConfig::scaled(width, depth);
+    for (i, (width, depth, dropout, parameters)) in SCALES.into_iter().enumerate() {
+        let config = EfficientNetConfig {
+            dropout,
+            ..EfficientNetConfig::scaled(width, depth)
+        };
         // torchvision took the weights of B5 to B7 from a port of the original.
         let torchvision = if i < 5 {
             config.clone()
@@ -107,7 +110,11 @@ pub(crate) static PRESETS: LazyLock<Vec<(Preset, EfficientNetConfig)>> = LazyLoc
         presets.push((timm, config.as_original()));
     }
     for (i, parameters) in LITE.into_iter().enumerate() {
-        let config = EfficientNetConfig::lite(SCALES[i].0, SCALES[i].1);
+        let (width, depth, dropout, _) = SCALES[i];
+        let config = EfficientNetConfig {
+            dropout: dropout.min(0.3),
+            ..EfficientNetConfig::lite(width, depth)
+        };
         let mut timm = preset(&TIMM_LITE[i], V1, "timm", parameters);
         timm.preprocessing = timm.preprocessing.scaled(0.5, 0.5);
         presets.push((timm, config.clone()));

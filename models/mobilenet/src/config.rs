@@ -52,6 +52,9 @@ pub struct MobileNetConfig {
     pub batch_norm_eps: f64,
     /// Batch norm's momentum.
     pub batch_norm_momentum: f64,
+    /// Probability with which numbers before the last layer are dropped in training.
+    #[serde(default)]
+    pub dropout: f64,
     /// Channels of the image.
     #[serde(default = "three")]
     pub num_channels: usize,
@@ -162,6 +165,7 @@ impl MobileNetConfig {
             last_channel: None,
             batch_norm_eps: 1e-5,
             batch_norm_momentum: 0.1,
+            dropout: 0.2,
             num_channels: 3,
             num_classes: 1000,
         }
@@ -249,6 +253,9 @@ impl MobileNetConfig {
         if self.last_channel.is_some() != (self.version == Version::V3) {
             let message = "is there in version v3 and only there";
             return fail("last_channel", message.into());
+        }
+        if !(0.0..1.0).contains(&self.dropout) {
+            return fail("dropout", "wants a probability below 1".into());
         }
         let positive = |value: f64| value.is_finite() && value > 0.0;
         if !positive(self.batch_norm_eps) || !positive(self.batch_norm_momentum) {

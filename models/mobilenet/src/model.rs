@@ -4,14 +4,13 @@ use burn::tensor::{Tensor, backend::Backend};
 use burn_zoo_core::{ImageClassifier, Mode, Result, Stages, record};
 use burn_zoo_nn::{
     ConvNorm, ConvNormOptions, Init, InvertedResidual, InvertedResidualOptions, Linear, Padding,
-    SqueezeExciteOptions, divisible_by_8,
+    SqueezeExciteOptions, divisible_by_8, dropout,
 };
 use burn_zoo_ops::{Activation, global_avg_pool2d};
 
 /// A MobileNet for image classification: torchvision's `MobileNetV2` and `MobileNetV3`.
 ///
-/// `logits = W₂ act(W₁ pool(last(blocks(stem(x)))))`; V2 has no `W₁`. The dropout before the last
-/// layer is left out, in training too.
+/// `logits = W₂ dropout(act(W₁ pool(last(blocks(stem(x))))))`; V2 has no `W₁` and no activation there.
 ///
 /// Stages for verification: `features.0` (the stem), each block and the last convolution as
 /// `features.{i}`, `pool`.
@@ -130,6 +129,7 @@ fn block_options(
         padding: Padding::Half,
         eps: config.batch_norm_eps,
         momentum: config.batch_norm_momentum,
+        stochastic_depth_prob: 0.0,
     }
 }
 
@@ -146,6 +146,7 @@ impl<B: Backend> ImageClassifier<B> for MobileNet<B> {
         if let Some(hidden) = &self.hidden {
             x = self.config.outer_activation().forward(hidden.forward(x));
         }
-        self.classifier.forward(x)
+        self.classifier
+            .forward(dropout(x, self.config.dropout, mode))
     }
 }

@@ -84,6 +84,12 @@ fn a_run_folder_that_is_there_is_never_overwritten() {
         &["--out", "is there already"],
     );
     assert_eq!(contents(&run_folder), before);
+
+    // A run without a checkpoint cannot be continued, and is not said to be.
+    std::fs::write(run_folder.join("recipe.json"), "{}").expect("writable");
+    std::fs::create_dir(run_folder.join("checkpoints")).expect("writable");
+    let words = ["--out", "stopped before the first checkpoint", "delete it"];
+    fails(&short_run(&text(&run_folder), &[]), 2, &words);
 }
 
 #[test]

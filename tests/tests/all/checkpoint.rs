@@ -7,7 +7,7 @@ use burn_zoo_checkpoint::{
 };
 use burn_zoo_core::Error;
 use burn_zoo_resnet::{ModelConfig, PretrainedModel, ResNet, ResNetConfig};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 fn model(seed: u64) -> ResNet<Flex> {
@@ -139,6 +139,35 @@ fn symptom_4_the_dtype_in_memory_is_the_one_asked_for() {
 }
 
 #[test]
+fn a_number_too_large_for_the_type_asked_for_is_refused() {
+    let with = |number: f64| {
+        changed(move |t| {
+            let bias = t.get_mut("bn1.bias").expect("a batch norm");
+            let mut numbers: Vec<f64> = bias.iter::<f64>().collect();
+            numbers[3] = number;
+            *bias = TensorData::new(numbers, bias.shape.clone());
+        })
+    };
+    let load = |path: &Path, dtype| load(model(2), path, &maps(), dtype);
+    for (number, dtype) in [
+        (-70_000.0, DType::F16),
+        (1e39, DType::F32),
+        (1e39, DType::BF16),
+    ] {
+        let (_folder, path) = with(number);
+        let error = load(&path, dtype)
+            .expect_err("it would be infinite")
+            .to_string();
+        for words in ["bn1.bias", &format!("{number:e}"), &format!("{dtype:?}")] {
+            assert!(error.contains(words), "{words}: {error}");
+        }
+        load(&path, DType::F64).expect("it fits");
+    }
+    let (_folder, path) = with(f64::INFINITY);
+    load(&path, DType::F32).expect("infinite in the file too");
+}
+
+#[test]
 fn a_file_that_is_cut_off_or_no_safetensors_is_refused() {
     let (_folder, path) = changed(|_| ());
     let bytes = std::fs::read(&path).expect("there");
@@ -153,6 +182,9 @@ fn a_file_that_is_cut_off_or_no_safetensors_is_refused() {
         let found = load(model(2), &path, &maps(), DType::F32).expect_err("damaged");
         assert!(found.to_string().contains("weights.safetensors"), "{found}");
     }
+    std::fs::write(&path, b"").expect("writable");
+    let found = load(model(2), &path, &maps(), DType::F32).expect_err("nothing");
+    assert!(found.to_string().contains("is empty"), "{found}");
     // A header that claims more than there is.
     std::fs::write(&path, [&u64::MAX.to_le_bytes()[..], b"{}"].concat()).expect("writable");
     load(model(2), &path, &maps(), DType::F32).expect_err("a lie");

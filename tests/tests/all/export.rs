@@ -158,6 +158,30 @@ fn timm_gets_its_name_for_the_network() {
 }
 
 #[test]
+fn what_a_killed_export_left_is_swept() {
+    let work = temp();
+    let model = text(&folder("forward").join("resnet_basic"));
+    let make = |name: &str, locked: bool| {
+        let path = work.path().join(name);
+        std::fs::create_dir(&path).expect("writable");
+        let lock = std::fs::File::create(path.join(".lock")).expect("writable");
+        if locked {
+            lock.lock().expect("nobody has it");
+        }
+        (path, lock)
+    };
+    let (left, _) = make(".part-out-killed", false);
+    let (busy, _held) = make(".part-out-busy", true);
+    let (other, _) = make(".part-another-killed", false);
+    let out = work.path().join("out");
+    export(&model, &out, &[]);
+    assert!(!left.exists(), "its maker is gone");
+    assert!(busy.exists(), "it is being made");
+    assert!(other.exists(), "it is of another target");
+    assert!(!out.join(".lock").exists());
+}
+
+#[test]
 fn what_cannot_be_written_is_refused_and_leaves_nothing() {
     let work = temp();
     let there = work.path().join("there");

@@ -286,6 +286,59 @@ fn a_model_of_a_hub_is_the_same_as_its_folder() {
     assert!(json(&info.stdout)["num_parameters"].as_u64() > Some(0));
 }
 
+/// A small ResNet for grey images that transformers wrote, with a new last layer.
+#[test]
+fn a_model_of_a_hub_or_folder_is_trained_on() {
+    let work = temp();
+    let at = golden::folder("forward").join("resnet_basic");
+    let read = |name: &str| std::fs::read(at.join(name)).expect("a fixture");
+    let model = Model::of([
+        ("config.json", read("config.json")),
+        ("model.safetensors", read("model.safetensors")),
+    ]);
+    let server = Server::start(move |request, _| model.answer(request));
+    let runs = work.path().join("runs");
+    let train = |model: &str, more: &[&str]| {
+        let mut args = vec!["train", "--model", model, "--epochs", "1", "--threads", "2"];
+        args.extend(more);
+        let mut command = zoo_with(&server.address, work.path(), &args);
+        ended(command.current_dir(work.path()))
+    };
+    let refused = train("org/tiny", &[]);
+    let words = ["[10", "[3", "--allow-missing 'classifier.1.*'"];
+    fails_as(refused, &["train --model org/tiny"], 2, &words);
+    assert!(!runs.exists(), "nothing is begun");
+
+    let trained = train("org/tiny", &["--allow-missing", "classifier.1.*"]);
+    assert_eq!(trained.code, 0, "{}", trained.stderr);
+    let new = "new: classifier.1.bias [10] (the file has [3])";
+    assert!(trained.stdout.contains(new), "{}", trained.stdout);
+    let run = runs.join("tiny-digits-1");
+    let recipe = std::fs::read_to_string(run.join("recipe.json")).expect("a recipe");
+    let recipe = json(&recipe);
+    assert_eq!(recipe["model"], "org/tiny");
+    assert_eq!(recipe["weights"], "org/tiny");
+    assert_eq!(recipe["model_config"]["num_classes"], 10);
+
+    // The run itself is a model to go on from, whole this time.
+    let again = train("runs/tiny-digits-1", &[]);
+    assert_eq!(again.code, 0, "{}", again.stderr);
+    assert!(again.stdout.contains("nothing is new"), "{}", again.stdout);
+    assert!(runs.join("tiny-digits-1-digits-1/report.html").is_file());
+
+    let both = train("org/tiny", &["--weights", "resnet18"]);
+    fails_as(
+        both,
+        &["--model and --weights"],
+        2,
+        &["--weights", "its own"],
+    );
+    let file = text(&at.join("model.safetensors"));
+    fails_as(train(&file, &[]), &["a file"], 2, &["--model", "--weights"]);
+    let alone = train("resnet20", &["--allow-missing", "fc.*"]);
+    fails_as(alone, &["no weights"], 2, &["--allow-missing", "--weights"]);
+}
+
 #[test]
 fn fetch_says_where_a_model_is() {
     let work = temp();

@@ -5,6 +5,7 @@ mod bad_input;
 mod checkpoint;
 mod cli;
 mod common;
+mod dropout;
 mod export;
 mod faults;
 mod finetune;

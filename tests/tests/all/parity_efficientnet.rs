@@ -101,6 +101,12 @@ fn every_preset_has_upstreams_keys_parameters_and_flops() {
             EfficientNet::build(&config, None, &Default::default()).expect("a preset is valid");
         presets::check(&info, model, &spelling(&config, info.upstream), Some(want));
         presets::check_complete(&info, config.num_channels);
+        // timm's networks are made without; training scripts set it.
+        if info.upstream == "torchvision" {
+            let mut drops = config.stochastic_depth_probs();
+            drops.push(config.dropout);
+            presets::check_drops(name, &drops, want);
+        }
     }
 }
 

@@ -71,6 +71,9 @@ fn every_preset_has_upstreams_keys_parameters_and_flops() {
         let model = MobileNet::new(&config, 0, &Default::default()).expect("a preset is valid");
         presets::check(&info, model, &spelling(&config, info.upstream), Some(want));
         presets::check_complete(&info, config.num_channels);
+        if info.upstream == "torchvision" {
+            presets::check_drops(name, &[config.dropout], want);
+        }
     }
 }
 

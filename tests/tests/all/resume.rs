@@ -7,10 +7,13 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Starts a run with a checkpoint every five steps.
-fn start(out: &str) -> Child {
+/// Starts a run of `model` with a checkpoint every five steps.
+fn start(model: &str, out: &str) -> Child {
     Command::new(env!("CARGO_BIN_EXE_zoo-under-test"))
-        .args(short_run(out, &["--checkpoint-every", "5"]))
+        .args(short_run(
+            out,
+            &["--model", model, "--checkpoint-every", "5"],
+        ))
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -79,7 +82,7 @@ fn symptom_17_a_resumed_run_is_bit_equal() {
     assert_eq!(whole.code, 0, "{}", whole.stderr);
 
     // Ctrl-C in the middle of the first epoch.
-    let child = start(&text(&path("stopped")));
+    let child = start("resnet20", &text(&path("stopped")));
     wait_for_checkpoint(&path("stopped"), 5);
     signal(&child, "-INT");
     let output = child.wait_with_output().expect("it ends");
@@ -101,7 +104,7 @@ fn symptom_17_a_resumed_run_is_bit_equal() {
     assert_bit_equal(&path("stopped"), &path("whole"));
 
     // kill -9: nothing is told, the last checkpoint is whole.
-    let mut child = start(&text(&path("killed")));
+    let mut child = start("resnet20", &text(&path("killed")));
     wait_for_checkpoint(&path("killed"), 25);
     signal(&child, "-KILL");
     child.wait().expect("it ends");
@@ -117,10 +120,26 @@ fn symptom_17_a_resumed_run_is_bit_equal() {
 }
 
 #[test]
+fn what_dropout_drops_is_resumed_too() {
+    let folder = temp();
+    let model = "mobilenet_v2_cifar";
+    let (whole, stopped) = (folder.path().join("whole"), folder.path().join("stopped"));
+    let mut child = start(model, &text(&whole));
+    assert!(child.wait().expect("it ends").success());
+    let child = start(model, &text(&stopped));
+    wait_for_checkpoint(&stopped, 5);
+    signal(&child, "-INT");
+    child.wait_with_output().expect("it ends");
+    let resumed = run(&["train", "--resume", &text(&stopped), "--threads", "2"]);
+    assert_eq!(resumed.code, 0, "{}", resumed.stderr);
+    assert_bit_equal(&stopped, &whole);
+}
+
+#[test]
 fn another_number_of_threads_warns() {
     let folder = temp();
     let out = text(&folder.path().join("run"));
-    let child = start(&out);
+    let child = start("resnet20", &out);
     wait_for_checkpoint(&folder.path().join("run"), 5);
     signal(&child, "-INT");
     child.wait_with_output().expect("it ends");

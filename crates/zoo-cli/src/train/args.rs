@@ -1,6 +1,7 @@
+use super::Start;
 use crate::common::BackendArgs;
 use crate::source::NetArgs;
-use burn_zoo::{AutoConfig, BackendKind, find};
+use burn_zoo::{AutoConfig, BackendKind};
 use burn_zoo_core::{Error, Result};
 use burn_zoo_images::{Augment, Dataset, Loader, LoaderOptions, Transform};
 use burn_zoo_train::{OptimizerSpec, ProgressKind, Recipe, Schedule};
@@ -10,10 +11,11 @@ use std::path::PathBuf;
 #[derive(clap::Args, Clone, Debug)]
 #[command(
     args_override_self = true,
-    after_help = "Examples:\n  zoo train --model resnet20 --dataset digits --out runs/digits\n  zoo train --model resnet18_cifar --dataset fashion-mnist --epochs 2 --batch-size 128\n  zoo train --model resnet18 --dataset image-folder --data-dir photos/ --epochs 20\n  zoo train --model resnet18 --dataset image-folder --data-dir photos/ --weights resnet18 --allow-missing 'fc.*'\n  zoo train --resume runs/digits\n\nCtrl-C saves and stops; --resume goes on from there."
+    after_help = "Examples:\n  zoo train --model resnet20 --dataset digits --out runs/digits\n  zoo train --model resnet18_cifar --dataset fashion-mnist --epochs 2 --batch-size 128\n  zoo train --model resnet18 --dataset image-folder --data-dir photos/ --epochs 20\n  zoo train --model resnet18 --dataset image-folder --data-dir photos/ --weights resnet18 --allow-missing 'fc.*'\n  zoo train --model microsoft/resnet-18 --dataset image-folder --data-dir photos/ --allow-missing 'classifier.*'\n  zoo train --resume runs/digits\n\nCtrl-C saves and stops; --resume goes on from there."
 )]
 pub struct Args {
-    /// A model of `zoo list` [default: a small one that suits the data set]
+    /// A model of `zoo list`, or a folder or ORG/NAME[@REVISION] of a hub to start from its weights
+    /// [default: a small one that suits the data set]
     #[arg(long, value_name = "NAME")]
     pub model: Option<String>,
     /// Where the user names none; an example's own.
@@ -37,12 +39,7 @@ pub struct Args {
     pub weights: Option<String>,
     /// Keys that may be missing from --weights or have another shape there, as those of a new last
     /// layer; `*` stands for any text. May be given several times
-    #[arg(
-        long,
-        value_name = "PATTERN",
-        requires = "weights",
-        conflicts_with = "resume"
-    )]
+    #[arg(long, value_name = "PATTERN", conflicts_with = "resume")]
     pub allow_missing: Vec<String>,
     /// New folder for the run [default: the next free runs/MODEL-DATASET-N]
     #[arg(long, value_name = "DIR", conflicts_with = "resume")]
@@ -139,6 +136,11 @@ fn defaults(dataset: &str) -> Defaults {
     }
 }
 
+/// The model where none is named.
+pub fn default_model(dataset: &str) -> &'static str {
+    defaults(dataset).0
+}
+
 impl Args {
     pub fn progress_kind(&self) -> Result<ProgressKind> {
         match self.progress.as_str() {
@@ -158,13 +160,10 @@ impl Args {
     }
 
     /// The recipe these options ask for on `dataset`.
-    pub fn recipe(&self, dataset: &Dataset, threads: usize) -> Result<Recipe> {
-        let Defaults(model, epochs, batch_size, lr, decay, warmup, smoothing, ema) =
+    pub fn recipe(&self, dataset: &Dataset, start: &Start, threads: usize) -> Result<Recipe> {
+        let Defaults(_, epochs, batch_size, lr, decay, warmup, smoothing, ema) =
             defaults(&dataset.name);
-        let model = self.default_model.unwrap_or(model);
-        let model = self.model.clone().unwrap_or_else(|| model.into());
-        let config = find(&model)?.config;
-        let config = config.adapted(
+        let config = start.config.clone().adapted(
             dataset.preprocessing.num_channels,
             dataset.class_names.len(),
         );
@@ -189,8 +188,8 @@ impl Args {
         };
         let recipe = Recipe {
             model_config: self.model_config(config)?,
-            model,
-            weights: self.weights.clone(),
+            model: start.name.clone(),
+            weights: start.weights.as_ref().map(|(name, _)| name.clone()),
             allow_missing: self.allow_missing.clone(),
             dataset: dataset.name.clone(),
             data_dir: self.data_dir.clone(),
@@ -274,8 +273,7 @@ impl Args {
                 ),
             ))
         };
-        if let Some(model) = self.model.as_ref().filter(|m| **m != recipe.model) {
-            find(model)?;
+        if self.model.as_ref().is_some_and(|m| *m != recipe.model) {
             return differ("--model", recipe.model.clone());
         }
         if self.dataset.as_ref().is_some_and(|d| *d != recipe.dataset) {

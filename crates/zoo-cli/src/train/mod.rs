@@ -1,11 +1,12 @@
 //! `zoo train`, and the examples that train.
 
 mod args;
+mod start;
 
 pub use args::Args;
+use start::Start;
 
 use crate::common::{print_json, set_threads};
-use crate::source::locate;
 use burn::module::{AutodiffModule, Module};
 use burn::tensor::backend::{AutodiffBackend, Backend, BackendTypes};
 use burn::tensor::{DType, Tensor};
@@ -48,7 +49,8 @@ pub(crate) fn run_as(args: Args, program: &str) -> Result<i32> {
                 ..OpenOptions::default()
             };
             let dataset = open(&args.dataset_name(), &options)?;
-            let recipe = args.recipe(&dataset, set_threads(args.threads)?)?;
+            let start = Start::new(&args, args::default_model(&dataset.name))?;
+            let recipe = args.recipe(&dataset, &start, set_threads(args.threads)?)?;
             let out = args.out.clone().unwrap_or_else(|| next_free(&recipe));
             let given: Vec<String> = std::env::args_os()
                 .skip(1)
@@ -60,6 +62,7 @@ pub(crate) fn run_as(args: Args, program: &str) -> Result<i32> {
                 Place::New {
                     out,
                     command: command.trim().into(),
+                    weights: start.weights.map(|(_, path)| path),
                 },
                 recipe,
                 dataset,
@@ -68,12 +71,7 @@ pub(crate) fn run_as(args: Args, program: &str) -> Result<i32> {
     };
     let config: AutoConfig = serde_json::from_value(recipe.model_config.clone())
         .map_err(|e| Error::malformed("recipe.json", format!("model_config: {e}")))?;
-    let weights = match (&place, &recipe.weights) {
-        (Place::New { .. }, Some(name)) => Some(locate(name, &args.net)?.path),
-        _ => None,
-    };
     let job = Job {
-        weights,
         place,
         recipe: &recipe,
         dataset: &dataset,
@@ -121,7 +119,11 @@ pub(crate) fn open_options(recipe: &Recipe) -> OpenOptions {
 
 /// The first of `runs/MODEL-DATASET-1`, `-2`, … that is not there.
 fn next_free(recipe: &Recipe) -> PathBuf {
-    let name = |n: usize| PathBuf::from(format!("runs/{}-{}-{n}", recipe.model, recipe.dataset));
+    // Of `runs/digits` or `microsoft/resnet-50@main` the last name, as letters that any system takes.
+    let model = recipe.model.trim_end_matches('/').rsplit('/').next();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    let model = model.unwrap_or_default().replace(|c| !plain(c), "-");
+    let name = |n: usize| PathBuf::from(format!("runs/{model}-{}-{n}", recipe.dataset));
     (1..)
         .map(name)
         .find(|path| !path.exists())
@@ -130,7 +132,12 @@ fn next_free(recipe: &Recipe) -> PathBuf {
 
 /// Where the run goes. A new folder is made only when model and device are known to be there.
 enum Place {
-    New { out: PathBuf, command: String },
+    New {
+        out: PathBuf,
+        command: String,
+        /// Where the run starts, if not at random.
+        weights: Option<PathBuf>,
+    },
     Resumed(RunDir),
 }
 
@@ -139,8 +146,6 @@ struct Job<'a> {
     recipe: &'a Recipe,
     dataset: &'a Dataset,
     config: &'a AutoConfig,
-    /// Where a new run starts.
-    weights: Option<PathBuf>,
     interrupt: Arc<AtomicBool>,
     progress: ProgressKind,
 }
@@ -180,16 +185,18 @@ impl<B: AutodiffBackend> WithModel<B> for OnDevice<'_, <B as BackendTypes>::Devi
             recipe,
             dataset,
             config,
-            weights,
             interrupt,
             progress,
         } = self.job;
-        let (model, weights) = match &weights {
-            Some(path) => from_weights(model, path, recipe, &key_maps)?,
-            None => (model, None),
+        let (model, weights) = match &place {
+            Place::New {
+                weights: Some(path),
+                ..
+            } => from_weights(model, path, recipe, &key_maps)?,
+            _ => (model, None),
         };
         let (run, resume) = match place {
-            Place::New { out, command } => (RunDir::create(&out, recipe, &command)?, false),
+            Place::New { out, command, .. } => (RunDir::create(&out, recipe, &command)?, false),
             Place::Resumed(run) => (run, true),
         };
         let num_parameters = trainable(&model).iter().map(|(_, len)| len).sum();
