@@ -7,8 +7,8 @@ use burn::tensor::backend::AutodiffBackend;
 use burn::tensor::{DType, Int, Tensor, TensorData};
 use burn_zoo_checkpoint::{KeyMap, ModelConfig, Tensors, collect, load_tensors, to_file};
 use burn_zoo_core::{CollectStages, ImageClassifier, Mode};
-use burn_zoo_train::ops::cross_entropy;
-use burn_zoo_train::{Optimizer, OptimizerSpec, clip_global_norm, collect_gradients, global_norm};
+use burn_zoo_ops::cross_entropy;
+use burn_zoo_optim::{Optimizer, OptimizerSpec, clip_global_norm, collect_gradients, global_norm};
 
 /// What a model is compared on.
 pub struct Lane<B: AutodiffBackend> {

@@ -6,7 +6,8 @@ use burn::tensor::{DType, Tensor};
 use burn_flex::Flex;
 use burn_zoo_checkpoint::{KeyMap, file_shapes};
 use burn_zoo_core::{ImageClassifier, Mode, Preset};
-use burn_zoo_train::{ops, trainable};
+use burn_zoo_ops as ops;
+use burn_zoo_optim::trainable;
 use serde_json::Value;
 use std::collections::BTreeMap;
 

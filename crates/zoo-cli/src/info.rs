@@ -5,7 +5,7 @@ use burn::tensor::{DType, Tensor};
 use burn_zoo::{AutoConfig, AutoModel, WithBackend, WithModel, find, with_backend};
 use burn_zoo_checkpoint::KeyMap;
 use burn_zoo_core::{Preprocessing, Preset, Result, group_digits};
-use burn_zoo_train::trainable;
+use burn_zoo_optim::trainable;
 use serde_json::json;
 
 #[derive(clap::Args)]

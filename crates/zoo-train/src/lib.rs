@@ -8,9 +8,7 @@
 mod checkpoint;
 mod ema;
 mod evaluate;
-mod gradients;
 mod metrics;
-mod optimizer;
 mod progress;
 mod recipe;
 mod report;
@@ -20,16 +18,12 @@ mod tensorboard;
 mod terminal;
 mod train;
 
-pub use burn_zoo_checkpoint::collect_gradients;
-pub use burn_zoo_ops as ops;
 pub use checkpoint::Checkpoint;
 pub use ema::Ema;
 pub use evaluate::{Evaluation, Logits, Prediction, evaluate, predict_batch, to_tensor};
-pub use gradients::{clip_global_norm, global_norm, trainable};
 pub use metrics::{History, Row};
-pub use optimizer::Optimizer;
 pub use progress::{ProgressKind, interrupt_flag};
-pub use recipe::{OptimizerSpec, Recipe, Schedule};
+pub use recipe::{Recipe, Schedule};
 pub use report::{ReportInput, write_report};
 pub use run_dir::RunDir;
 pub use schedule::learning_rate;

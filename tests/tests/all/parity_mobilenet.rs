@@ -54,8 +54,7 @@ fn l0_to_l3_in_f64() {
 
 #[test]
 fn l1_to_l3_on_flex_in_f32() {
-    let ((), counts) =
-        burn_zoo_train::ops::count(|| check::<Autodiff<Flex>>(DType::F32, [2e-5, 2e-4]));
+    let ((), counts) = burn_zoo_ops::count(|| check::<Autodiff<Flex>>(DType::F32, [2e-5, 2e-4]));
     assert!(counts.fast > 0, "the fast path must have been compared");
     assert_eq!(counts.generic, 0, "no layer of a MobileNet may fall back");
 }

@@ -51,7 +51,7 @@ fn l0_l1_l2_in_f64() {
 #[test]
 fn l1_l2_on_flex_in_f32() {
     let lane = lane::<Autodiff<Flex>>(DType::F32, [2e-5, 2e-4]);
-    let ((), counts) = burn_zoo_train::ops::count(|| {
+    let ((), counts) = burn_zoo_ops::count(|| {
         for name in CASES {
             lane.check_eval(&case(name));
             // Two values per channel: gradients are differences of nearly equal numbers, in f64 only.
@@ -67,7 +67,7 @@ fn l1_l2_on_flex_in_f32() {
 #[test]
 fn l1_l2_on_flex_in_f64_take_the_generic_path() {
     let lane = lane::<Autodiff<Flex>>(DType::F64, [1e-10, 1e-9]);
-    let ((), counts) = burn_zoo_train::ops::count(|| {
+    let ((), counts) = burn_zoo_ops::count(|| {
         lane.check_eval(&case("bottleneck_imagenet"));
         lane.check_train(&case("bottleneck_imagenet"));
     });

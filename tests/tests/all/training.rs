@@ -4,9 +4,10 @@ use burn::tensor::{Distribution, Tensor};
 use burn_flex::Flex;
 use burn_zoo_checkpoint::collect;
 use burn_zoo_core::{ImageClassifier, Mode};
+use burn_zoo_optim::OptimizerSpec;
 use burn_zoo_resnet::ResNet;
 use burn_zoo_tests::golden::{Fixture, folder};
-use burn_zoo_train::{Ema, OptimizerSpec, Recipe, learning_rate};
+use burn_zoo_train::{Ema, Recipe, learning_rate};
 
 #[test]
 fn symptom_16_adamw_has_torchs_defaults() {
@@ -15,7 +16,7 @@ fn symptom_16_adamw_has_torchs_defaults() {
         beta2,
         eps,
         weight_decay,
-    } = OptimizerSpec::adamw(burn_zoo_train::ops::AdamW::default().weight_decay)
+    } = OptimizerSpec::adamw(burn_zoo_ops::AdamW::default().weight_decay)
     else {
         panic!("adamw makes AdamW");
     };

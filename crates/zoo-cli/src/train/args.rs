@@ -4,7 +4,8 @@ use crate::source::NetArgs;
 use burn_zoo::{AutoConfig, BackendKind};
 use burn_zoo_core::{Error, Result};
 use burn_zoo_images::{Augment, Dataset, Loader, LoaderOptions, Transform};
-use burn_zoo_train::{OptimizerSpec, ProgressKind, Recipe, Schedule};
+use burn_zoo_optim::OptimizerSpec;
+use burn_zoo_train::{ProgressKind, Recipe, Schedule};
 use std::path::PathBuf;
 
 /// Options of a training run. What is not given follows the data set.

@@ -14,9 +14,10 @@ use burn_zoo::{AutoConfig, DeviceSpec, ModelCard, WithBackend, WithModel, with_b
 use burn_zoo_checkpoint::{KeyMap, LazyTensors, LoadOptions, load_with, save, write_atomically};
 use burn_zoo_core::{Error, ImageClassifier, Mode, Result, group_digits};
 use burn_zoo_images::{Dataset, Loader, LoaderOptions, OpenOptions, Transform, open};
+use burn_zoo_optim::trainable;
 use burn_zoo_train::{
     Evaluation, Outcome, ProgressKind, Recipe, ReportInput, RunDir, TrainInput, draw_images,
-    evaluate, interrupt_flag, train, trainable, write_report,
+    evaluate, interrupt_flag, train, write_report,
 };
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,4 @@
-use crate::gradients::trainable;
-use crate::recipe::OptimizerSpec;
+use crate::{OptimizerSpec, trainable};
 use burn::module::{AutodiffModule, Param};
 use burn::tensor::{DType, Tensor, backend::AutodiffBackend};
 use burn_zoo_checkpoint::{FlatGradients, ParamMapper, Tensors, map_params};
