@@ -2,7 +2,6 @@
 
 use burn::tensor::TensorData;
 use burn_zoo_checkpoint::{Tensors, read_safetensors};
-use burn_zoo_resnet::{BlockType, ResNetConfig, Stem};
 use serde_json::Value;
 use std::path::PathBuf;
 
@@ -66,35 +65,5 @@ impl Fixture {
         entries
             .filter_map(|(name, data)| Some((name.strip_prefix(prefix)?.to_string(), data.clone())))
             .collect()
-    }
-
-    /// The fixture's configuration as a ResNet's.
-    pub fn resnet_config(&self) -> ResNetConfig {
-        let number = |key: &str| self.config[key].as_u64().expect("a number") as usize;
-        let is = |key: &str, value: &str| self.config[key].as_str().expect("a string") == value;
-        let layers: Vec<usize> = self.config["layers"]
-            .as_array()
-            .expect("a list")
-            .iter()
-            .map(|n| n.as_u64().expect("a number") as usize)
-            .collect();
-        let block = if is("block", "basic") {
-            BlockType::Basic
-        } else {
-            BlockType::Bottleneck
-        };
-        let stem = if is("stem", "cifar") {
-            Stem::Cifar
-        } else {
-            Stem::ImageNet
-        };
-        ResNetConfig {
-            groups: number("groups"),
-            width_per_group: number("width_per_group"),
-            stem,
-            num_channels: number("in_channels"),
-            num_classes: number("num_classes"),
-            ..ResNetConfig::new(block, layers).with_width(number("width"))
-        }
     }
 }

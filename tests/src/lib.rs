@@ -1,10 +1,8 @@
-//! Golden fixtures and how models are compared with them.
-//!
-//! Fixtures are made by `tools/golden/make.py` from the upstream Python classes, in f64.
+//! What tests share: the files that `tools/golden/make.py` made with the upstream classes, how tensors are
+//! compared, and presets at full size.
 
 pub mod compare;
 pub mod golden;
 #[cfg(target_os = "linux")]
 pub mod loading;
-pub mod parity;
 pub mod presets;

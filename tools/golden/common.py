@@ -121,9 +121,36 @@ def train_steps(model, inputs, labels, optimizer, clip):
     return torch.stack(losses), model
 
 
-def case_files(family, case, config, model, stages):
-    """`case` has name, seed, input, steps_batch; `config` is what the fixture's header holds."""
-    metadata = VERSIONS | {"config": json.dumps(config), "seed": str(case.seed)}
+def error(got, want):
+    """The relative error of all tensors together: one flipped ReLU is much of a small tensor."""
+    off = sum((got[name].detach().double() - value.detach()).square().sum() for name, value in want.items())
+    whole = sum(value.detach().square().sum() for value in want.values())
+    return float((off / whole).sqrt())
+
+
+def half_errors(model, stages, inputs, grad_output, want):
+    """torch's own errors in the half types: of outputs and stages, and of gradients."""
+    errors = {}
+    for name, dtype in {"bf16": torch.bfloat16, "f16": torch.float16}.items():
+        half = copy.deepcopy(model).to(dtype)
+        got = eval_pass(half, stages, inputs.to(dtype), grad_output.to(dtype))
+        grads = {k for k in want if k.startswith("eval.grad.")}
+        outputs = {k: v for k, v in want.items() if k not in grads}
+        pair = error(got, outputs), error(got, {k: want[k] for k in grads})
+        # Two digits: the next ones depend on the CPU.
+        errors[name] = [float(f"{value:.1e}") for value in pair]
+    return errors
+
+
+def case_files(family, case, config, model, stages, spelling="torchvision"):
+    """`case` has name, seed, input, steps_batch, and `f64_only`: what is too ill-conditioned for f32;
+    `config` is the zoo's configuration, `spelling` whose names the weights have."""
+    metadata = VERSIONS | {
+        "config": json.dumps({"model_type": family} | config),
+        "spelling": spelling,
+        "f64_only": json.dumps(getattr(case, "f64_only", ())),
+        "seed": str(case.seed),
+    }
     rng = np.random.default_rng(case.seed)
     model = randomise(model, rng)
     batch, num_classes = case.input[0], config["num_classes"]
@@ -132,7 +159,10 @@ def case_files(family, case, config, model, stages):
     grad_output = randn(rng, batch, num_classes)
     tensors = named_state(model, "model.")
     tensors |= {"input": inputs, "labels": labels, "grad_output": grad_output}
-    tensors |= eval_pass(model, stages, inputs, grad_output)
+    evaluated = eval_pass(model, stages, inputs, grad_output)
+    tensors |= evaluated
+    halves = half_errors(model, stages, inputs, grad_output, evaluated)
+    metadata["half_errors"] = json.dumps(halves)
     dead = [k for k, v in tensors.items() if not v.any()]
     assert not dead, f"{case.name}: all zero, try another seed: {dead}"
     tensors |= train_pass(model, inputs, labels)

@@ -231,7 +231,8 @@ def files():
         config = case.config()
         if case.upstream == "efficientnet_pytorch":
             config["last_channel"] = model._conv_head.out_channels
-        yield from case_files("efficientnet", case, config, model, partial(modules, case.upstream))
+        stages = partial(modules, case.upstream)
+        yield from case_files("efficientnet", case, config, model, stages, case.upstream)
     presets = {name: preset(name, side=64) for name in TORCHVISION}
     presets |= {name: preset(name, timm.create_model, side=64) for name in TIMM}
     yield "efficientnet/presets.json.gz", presets

@@ -227,6 +227,6 @@ def files():
         yield from case_files("mobilenet", case, config, exact_hardsigmoid(MobileNet(config)), stages)
     for case in TIMM_CASES:
         model = exact_hardsigmoid(timm_model(case))
-        yield from case_files("mobilenet", case, case.config(), model, timm_stages)
+        yield from case_files("mobilenet", case, case.config(), model, timm_stages, "timm")
     presets = {name: preset(name) for name in TORCHVISION}
     yield "mobilenet/presets.json.gz", presets | {name: preset(name, timm.create_model) for name in TIMM}

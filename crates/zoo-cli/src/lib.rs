@@ -1,6 +1,6 @@
 //! The zoo command line, as a library so that examples share it.
 //!
-//! Exit codes: 0 done, 1 failed, 2 wrong usage, 130 stopped by Ctrl-C (a training run was saved).
+//! Exit codes: 0 done, 1 failed, 2 wrong usage, 3 a lane that `verify` must run was not, 130 stopped by Ctrl-C (a training run was saved).
 
 mod common;
 mod eval;
@@ -15,6 +15,8 @@ mod model;
 mod predict;
 mod source;
 mod train;
+#[cfg(feature = "verify")]
+mod verify;
 
 pub use example::Example;
 
@@ -53,6 +55,9 @@ enum Command {
     Export(export::Args),
     /// Run a model on tensors from a file, with gradients where asked for
     Forward(forward::Args),
+    /// Compare every model with its original on every backend
+    #[cfg(feature = "verify")]
+    Verify(verify::Args),
 }
 
 /// Runs the command line of this process and gives its exit code.
@@ -66,6 +71,8 @@ pub fn main() -> i32 {
         Command::Fetch(args) => fetch::run(&args),
         Command::Export(args) => export::run(&args),
         Command::Forward(args) => forward::run(&args),
+        #[cfg(feature = "verify")]
+        Command::Verify(args) => return finish_code(verify::run(&args)),
     })
 }
 

@@ -1,5 +1,5 @@
-use crate::counter;
-use burn::tensor::{Tensor, backend::Backend, module, ops::ConvOptions};
+use crate::{counter, pad2d};
+use burn::tensor::{Tensor, backend::Backend, module, ops::ConvOptions, s};
 
 /// How a 2-d convolution walks over its input; all sizes in (height, width).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +66,14 @@ pub fn conv2d<B: Backend>(
         Err(inputs) => inputs,
     };
     counter::took_generic_path();
+    let reach = [0, 1].map(|i| options.dilation[i] * ([kernel_h, kernel_w][i] - 1) + 1);
+    if reach[0] < options.stride[0] || reach[1] < options.stride[1] {
+        let y = tap_by_tap(x, weight, options, [out_h, out_w]);
+        return match bias {
+            Some(bias) => y + bias.reshape([1, out_channels, 1, 1]),
+            None => y,
+        };
+    }
     module::conv2d(
         x,
         weight,
@@ -77,4 +85,40 @@ pub fn conv2d<B: Backend>(
             options.groups,
         ),
     )
+}
+
+/// The sum of 1×1 convolutions, one for each tap of the kernel, of every so many rows and columns.
+///
+/// For kernels that are smaller than their stride, as a ResNet's 1×1 shortcuts: there Burn 0.21's CubeCL
+/// kernel for the input's gradient (`conv_transpose2d_direct`) sees no tap and gives zeros.
+fn tap_by_tap<B: Backend>(
+    x: Tensor<B, 4>,
+    weight: Tensor<B, 4>,
+    options: Conv2dOptions,
+    out: [usize; 2],
+) -> Tensor<B, 4> {
+    let [_, _, kernel_h, kernel_w] = weight.dims();
+    let Conv2dOptions {
+        stride: [down, right],
+        padding: [above, beside],
+        dilation,
+        groups,
+    } = options;
+    let x = pad2d(x, [beside, beside, above, above]);
+    let taps = (0..kernel_h).flat_map(|i| (0..kernel_w).map(move |j| (i, j)));
+    let products = taps.map(|(i, j)| {
+        let (top, left) = (i * dilation[0], j * dilation[1]);
+        let (bottom, end) = (
+            top + (out[0] - 1) * down + 1,
+            left + (out[1] - 1) * right + 1,
+        );
+        let seen = x
+            .clone()
+            .slice(s![.., .., top..bottom;down, left..end;right]);
+        let tap = weight.clone().slice(s![.., .., i..i + 1, j..j + 1]);
+        let one = ConvOptions::new([1, 1], [0, 0], [1, 1], groups);
+        module::conv2d(seen, tap, None, one)
+    });
+    let sum = products.reduce(|a, b| a + b);
+    sum.expect("a kernel has a tap")
 }

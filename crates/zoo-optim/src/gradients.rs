@@ -1,5 +1,6 @@
 use burn::module::{AutodiffModule, Param};
-use burn::tensor::{ElementConversion, Tensor, backend::AutodiffBackend};
+use burn::tensor::Tensor;
+use burn::tensor::backend::{AutodiffBackend, Backend};
 use burn_zoo_checkpoint::{FlatGradients, ParamVisitor, visit_params};
 
 /// Path and number of elements of every parameter that receives a gradient.
@@ -21,7 +22,13 @@ pub fn trainable<B: AutodiffBackend, M: AutodiffModule<B>>(model: &M) -> Vec<(St
 pub fn global_norm<B: AutodiffBackend>(grads: &FlatGradients<B>) -> f64 {
     let squares = grads.values().map(|g| (g.clone() * g.clone()).sum());
     let total = squares.reduce(|a, b| a + b);
-    total.map_or(0.0, |t| t.into_scalar().elem::<f64>().sqrt())
+    total.map_or(0.0, |t| number(t).sqrt())
+}
+
+/// The one number of a tensor. A backend's `into_scalar` goes through its default type, f32, even where the
+/// tensor is f64.
+pub fn number<B: Backend>(one: Tensor<B, 1>) -> f64 {
+    one.into_data().iter::<f64>().next().unwrap_or(f64::NAN)
 }
 
 /// Scales all gradients so that their global norm is at most `max_norm`, as PyTorch's

@@ -6,6 +6,6 @@ mod optimizer;
 mod spec;
 
 pub use burn_zoo_checkpoint::{FlatGradients, collect_gradients};
-pub use gradients::{clip_global_norm, global_norm, trainable};
+pub use gradients::{clip_global_norm, global_norm, number, trainable};
 pub use optimizer::Optimizer;
 pub use spec::OptimizerSpec;

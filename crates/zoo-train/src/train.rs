@@ -9,11 +9,11 @@ use crate::schedule::learning_rate;
 use crate::tensorboard::write_events;
 use burn::module::AutodiffModule;
 use burn::tensor::backend::{AutodiffBackend, Backend};
-use burn::tensor::{DType, ElementConversion, Int, Tensor, TensorData};
+use burn::tensor::{DType, Int, Tensor, TensorData};
 use burn_zoo_checkpoint::{KeyMap, Tensors, collect, load, read_safetensors};
 use burn_zoo_core::{CollectStages, Error, ImageClassifier, Mode, Result};
 use burn_zoo_images::{Augment, Batch, Dataset, Loader, LoaderOptions, Transform};
-use burn_zoo_optim::{Optimizer, clip_global_norm, collect_gradients, global_norm};
+use burn_zoo_optim::{Optimizer, clip_global_norm, collect_gradients, global_norm, number};
 use std::path::Path;
 use std::slice::from_ref;
 use std::sync::Arc;
@@ -278,7 +278,7 @@ where
             .flatten::<1>(0, 1)
             .equal(targets.clone());
         let loss = burn_zoo_ops::cross_entropy(logits, targets, recipe.label_smoothing);
-        let loss_value = loss.clone().into_scalar().elem::<f64>();
+        let loss_value = number(loss.clone());
         if !loss_value.is_finite() {
             return Err(self.diverged(&format!(
                 "the loss is {loss_value}; {}",
@@ -311,7 +311,7 @@ where
         if let Some(ema) = &mut self.ema {
             ema.update(&self.model.valid(), self.state.step);
         }
-        let right = right.int().sum().into_scalar().elem::<f64>();
+        let right = number(right.float().sum());
         Ok(Row {
             step: self.state.step,
             epoch: self.state.epoch + 1,

@@ -1,5 +1,7 @@
 use burn::backend::Autodiff;
 use burn::tensor::backend::AutodiffBackend;
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+use burn::tensor::backend::Backend;
 use burn_zoo_core::{Error, Result};
 use std::str::FromStr;
 
@@ -71,16 +73,7 @@ pub trait WithBackend {
 /// If the backend is not compiled in, or has no driver or no such device here.
 pub fn with_backend<F: WithBackend>(spec: DeviceSpec, f: F) -> Result<F::Output> {
     let name = spec.backend.name();
-    let fail = |message: String| Error::Device {
-        backend: name.into(),
-        message,
-    };
-    if matches!(spec.backend, BackendKind::Flex | BackendKind::NdArray) && spec.index > 0 {
-        return Err(Error::usage(
-            "--device",
-            format!("{name} has one device, 0"),
-        ));
-    }
+    check_index(name, spec.index)?;
     match spec.backend {
         #[cfg(feature = "flex")]
         BackendKind::Flex => Ok(f.run::<Autodiff<burn_flex::Flex>>(Default::default())),
@@ -88,37 +81,114 @@ pub fn with_backend<F: WithBackend>(spec: DeviceSpec, f: F) -> Result<F::Output>
         BackendKind::NdArray => Ok(f.run::<Autodiff<burn_ndarray::NdArray>>(Default::default())),
         #[cfg(feature = "wgpu")]
         BackendKind::Wgpu => {
-            let device = match spec.index {
-                0 => burn_wgpu::WgpuDevice::default(),
-                n => burn_wgpu::WgpuDevice::DiscreteGpu(n - 1),
-            };
-            probe::<burn_wgpu::Wgpu>(&device)
-                .map_err(|e| fail(format!("no usable graphics adapter was found ({e})")))?;
+            let device = wgpu_device::<burn_wgpu::Wgpu>(spec.index)?;
             Ok(f.run::<Autodiff<burn_wgpu::Wgpu>>(device))
         }
         #[cfg(feature = "cuda")]
         BackendKind::Cuda => {
-            let device = burn_cuda::CudaDevice::new(spec.index);
-            probe::<burn_cuda::Cuda>(&device).map_err(|e| {
-                if e.contains("dynamically load") || e.contains("shared library") {
-                    fail("no CUDA driver was found; install NVIDIA's driver or choose another --backend".into())
-                } else {
-                    fail(format!("device {} cannot be used ({e})", spec.index))
-                }
-            })?;
+            let device = cuda_device::<burn_cuda::Cuda>(spec.index)?;
             Ok(f.run::<Autodiff<burn_cuda::Cuda>>(device))
         }
         #[allow(unreachable_patterns)]
-        _ => Err(fail(format!(
-            "is not in this program; build it with `--features {name}`"
-        ))),
+        _ => Err(absent(name)),
     }
+}
+
+/// Runs `f` on the backend of a lane, on the device of this number.
+///
+/// # Errors
+/// As [`with_backend`].
+#[cfg(feature = "verify")]
+pub fn with_lane<F: WithBackend>(
+    lane: &burn_zoo_parity::Lane,
+    index: usize,
+    f: F,
+) -> Result<F::Output> {
+    check_index(lane.backend, index)?;
+    match (lane.backend, lane.fused) {
+        ("ndarray", _) => Ok(f.run::<Autodiff<burn_ndarray::NdArray>>(Default::default())),
+        #[cfg(feature = "flex")]
+        ("flex", _) => Ok(f.run::<Autodiff<burn_flex::Flex>>(Default::default())),
+        #[cfg(feature = "wgpu")]
+        ("wgpu", true) => {
+            let device = wgpu_device::<burn_wgpu::Wgpu>(index)?;
+            Ok(f.run::<Autodiff<burn_wgpu::Wgpu>>(device))
+        }
+        #[cfg(feature = "wgpu")]
+        ("wgpu", false) => {
+            type Unfused = burn_wgpu::CubeBackend<burn_wgpu::WgpuRuntime, f32, i32, u32>;
+            let device = wgpu_device::<Unfused>(index)?;
+            Ok(f.run::<Autodiff<Unfused>>(device))
+        }
+        #[cfg(feature = "cuda")]
+        ("cuda", true) => {
+            let device = cuda_device::<burn_cuda::Cuda>(index)?;
+            Ok(f.run::<Autodiff<burn_cuda::Cuda>>(device))
+        }
+        #[cfg(feature = "cuda")]
+        ("cuda", false) => {
+            use burn_cubecl::{CubeBackend, cubecl::cuda::CudaRuntime};
+            type Unfused = CubeBackend<CudaRuntime, f32, i32, u8>;
+            let device = cuda_device::<Unfused>(index)?;
+            Ok(f.run::<Autodiff<Unfused>>(device))
+        }
+        (name, _) => Err(absent(name)),
+    }
+}
+
+/// A CPU is one device.
+fn check_index(backend: &str, index: usize) -> Result<()> {
+    if matches!(backend, "flex" | "ndarray") && index > 0 {
+        let message = format!("{backend} has one device, 0");
+        return Err(Error::usage("--device", message));
+    }
+    Ok(())
+}
+
+fn absent(name: &str) -> Error {
+    Error::Device {
+        backend: name.into(),
+        message: format!("is not in this program; build it with `--features {name}`"),
+    }
+}
+
+/// The adapter of this number, which must work.
+#[cfg(feature = "wgpu")]
+fn wgpu_device<B: Backend<Device = burn_wgpu::WgpuDevice>>(
+    index: usize,
+) -> Result<burn_wgpu::WgpuDevice> {
+    let device = match index {
+        0 => burn_wgpu::WgpuDevice::default(),
+        n => burn_wgpu::WgpuDevice::DiscreteGpu(n - 1),
+    };
+    probe::<B>(&device).map_err(|e| Error::Device {
+        backend: "wgpu".into(),
+        message: format!("no usable graphics adapter was found ({e})"),
+    })?;
+    Ok(device)
+}
+
+/// The device of this number, which must work.
+#[cfg(feature = "cuda")]
+fn cuda_device<B: Backend<Device = burn_cuda::CudaDevice>>(
+    index: usize,
+) -> Result<burn_cuda::CudaDevice> {
+    let device = burn_cuda::CudaDevice::new(index);
+    probe::<B>(&device).map_err(|e| Error::Device {
+        backend: "cuda".into(),
+        message: if e.contains("dynamically load") || e.contains("shared library") {
+            "no CUDA driver was found; install NVIDIA's driver or choose another --backend".into()
+        } else {
+            format!("device {index} cannot be used ({e})")
+        },
+    })?;
+    Ok(device)
 }
 
 /// Runs a small computation, since a missing driver or device is a panic in Burn's GPU backends.
 /// Returns the first line of the panic's message.
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
-fn probe<B: burn::tensor::backend::Backend>(device: &B::Device) -> std::result::Result<(), String> {
+fn probe<B: Backend>(device: &B::Device) -> std::result::Result<(), String> {
     use std::sync::{Arc, Mutex};
     let message = Arc::new(Mutex::new(String::new()));
     let seen = message.clone();

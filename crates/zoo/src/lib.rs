@@ -4,6 +4,7 @@
 //! - [`AutoConfig`] and [`AutoModel`] make any of them;
 //! - [`Pretrained`] opens a folder or file with weights, [`forward`] runs it on named tensors,
 //!   [`export()`] writes it as its upstream has it;
+//! - with the feature `verify`, `run_lane` compares every family with its upstream on a lane;
 //! - [`with_backend`] runs code that is generic over the backend on the one a user names.
 
 mod auto;
@@ -13,6 +14,8 @@ mod export;
 mod family;
 mod forward;
 mod pretrained;
+#[cfg(feature = "verify")]
+mod verify;
 
 pub use auto::{AutoConfig, AutoModel, Entry, WithModel, find, models};
 pub use backend::{BackendKind, DeviceSpec, WithBackend, with_backend};
@@ -20,3 +23,8 @@ pub use card::ModelCard;
 pub use export::{ExportOptions, export, upstreams};
 pub use forward::forward;
 pub use pretrained::Pretrained;
+#[cfg(feature = "verify")]
+pub use {
+    backend::with_lane,
+    verify::{fixtures, run_lane},
+};

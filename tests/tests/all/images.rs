@@ -32,7 +32,7 @@ fn worst_difference(got: &[u8], want: &[u8]) -> i32 {
 
 #[test]
 fn symptom_12_resize_equals_pil_within_one_step() {
-    let fixture = Fixture::read("resnet", "preprocess");
+    let fixture = Fixture::read("images", "preprocess");
     for i in 0..2 {
         let image = golden_image(&fixture, &format!("image.{i}"));
         for (name, interpolation) in [
@@ -52,7 +52,7 @@ fn symptom_12_resize_equals_pil_within_one_step() {
 
 #[test]
 fn preprocessing_equals_torchvisions_preset() {
-    let fixture = Fixture::read("resnet", "preprocess");
+    let fixture = Fixture::read("images", "preprocess");
     let preprocessing = Preprocessing {
         crop: 28,
         ..Preprocessing::imagenet(32)

@@ -5,8 +5,8 @@ use burn_flex::Flex;
 use burn_zoo_checkpoint::collect;
 use burn_zoo_core::{ImageClassifier, Mode};
 use burn_zoo_optim::OptimizerSpec;
-use burn_zoo_resnet::ResNet;
-use burn_zoo_tests::golden::{Fixture, folder};
+use burn_zoo_resnet::{ResNet, ResNetConfig};
+use burn_zoo_tests::golden::folder;
 use burn_zoo_train::{Ema, Recipe, learning_rate};
 
 #[test]
@@ -25,7 +25,7 @@ fn symptom_16_adamw_has_torchs_defaults() {
 
 #[test]
 fn warm_up_and_cosine_equal_torchs_schedule() {
-    let path = folder("resnet").join("schedule.json");
+    let path = folder("training").join("schedule.json");
     let text = std::fs::read_to_string(path).expect("the fixture is part of the repository");
     let want: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     let number = |key: &str| want[key].as_f64().expect("a number");
@@ -51,9 +51,11 @@ fn warm_up_and_cosine_equal_torchs_schedule() {
 
 #[test]
 fn ema_is_the_warmed_up_average_of_weights_and_statistics() {
-    let fixture = Fixture::read("resnet", "basic_cifar");
     let device = Default::default();
-    let config = fixture.resnet_config();
+    let config = ResNetConfig {
+        num_channels: 1,
+        ..ResNetConfig::cifar(1).with_width(4)
+    };
     let models: Vec<ResNet<Flex>> = (0..4)
         .map(|seed| ResNet::new(&config, seed, &device).expect("a valid config"))
         .collect();

@@ -1,48 +1,9 @@
-//! The presets of ResNet at full size against torchvision's, and what they state.
+//! What is ResNet's alone.
 
 use burn::tensor::{Distribution, Tensor};
 use burn_flex::Flex;
 use burn_zoo_core::{CollectStages, ImageClassifier, Mode};
-use burn_zoo_resnet::{BlockType, ModelConfig, Preset, ResNet, ResNetConfig};
-use burn_zoo_tests::presets::{B, check, check_complete, manifest};
-use serde_json::Value;
-
-fn check_preset((info, config): &(Preset, ResNetConfig), want: Option<&Value>) {
-    let model = ResNet::<B>::new(config, 0, &Default::default()).expect("a preset is valid");
-    check(info, model, &config.key_maps()[0], want);
-}
-
-#[test]
-fn every_torchvision_preset_has_torchvisions_keys_parameters_and_flops() {
-    let manifest = manifest("resnet");
-    let names = manifest.as_object().expect("an object");
-    assert_eq!(names.len(), 10);
-    for (name, want) in names {
-        let entry = ResNetConfig::preset(name).expect("every upstream preset is listed");
-        check_preset(&entry, Some(want));
-    }
-}
-
-#[test]
-fn every_other_preset_has_the_parameters_it_states() {
-    let manifest = manifest("resnet");
-    let others = ResNetConfig::presets()
-        .iter()
-        .filter(|(info, _)| manifest.get(info.name).is_none());
-    let mut count = 0;
-    for entry in others {
-        check_preset(entry, None);
-        count += 1;
-    }
-    assert_eq!(count, 6);
-}
-
-#[test]
-fn presets_are_complete() {
-    for (info, config) in ResNetConfig::presets().iter() {
-        check_complete(info, config.num_channels);
-    }
-}
+use burn_zoo_resnet::{BlockType, ResNet, ResNetConfig};
 
 #[test]
 fn zero_init_residual_starts_every_block_as_its_shortcut() {

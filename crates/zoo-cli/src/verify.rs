@@ -1,0 +1,367 @@
+//! `zoo verify`: every lane in a process of its own, so that no backend's global state or crash reaches
+//! another.
+
+use crate::common::{bar, table};
+use burn_zoo::{find, fixtures, run_lane};
+use burn_zoo_checkpoint::write_atomically;
+use burn_zoo_core::{Error, Result};
+use burn_zoo_parity::{CaseReport, Kind, LANES, Lane, LaneReport, Report, Status};
+use serde::{Deserialize, Serialize};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  zoo verify\n  zoo verify resnet --backend flex\n  zoo verify --lane wgpu-f32 --require wgpu-f32 --report verify/\n  zoo verify --baseline verify/verify.json\n\nExit codes: 0 all that ran passed, 1 something failed, 3 a lane of --require was not run."
+)]
+pub struct Args {
+    /// Families, or models of `zoo list` whose family is meant [default: all]
+    #[arg(value_name = "MODEL")]
+    models: Vec<String>,
+    /// Only the lanes of this backend
+    #[arg(long, value_name = "NAME")]
+    backend: Option<String>,
+    /// Only the lanes of this type: f32, f64, bf16 or f16
+    #[arg(long, value_name = "TYPE")]
+    dtype: Option<String>,
+    /// Only this lane; may be given several times
+    #[arg(long, value_name = "LANE")]
+    lane: Vec<String>,
+    /// A lane that must be run; may be given several times
+    #[arg(long, value_name = "LANE")]
+    require: Vec<String>,
+    /// Write verify.json, verify.html, verify.md and junit.xml into this folder
+    #[arg(long, value_name = "DIR")]
+    report: Option<PathBuf>,
+    /// The verify.json of an earlier run: say what is worse
+    #[arg(long, value_name = "FILE")]
+    baseline: Option<PathBuf>,
+    /// Number of the backend's device
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    device: usize,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// Run this lane in this process
+    #[arg(long, hide = true, requires = "work")]
+    run_lane: Option<String>,
+    /// Where lanes leave what others are compared with
+    #[arg(long, hide = true)]
+    work: Option<PathBuf>,
+}
+
+/// What a lane's process writes, a line each.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Line {
+    Case(Box<CaseReport>),
+    NotRun(String),
+    Done,
+}
+
+pub fn run(args: &Args) -> Result<i32> {
+    let families = families(&args.models)?;
+    if let (Some(lane), Some(work)) = (&args.run_lane, &args.work) {
+        return run_here(Lane::find(lane)?, args.device, &families, work);
+    }
+    let lanes = lanes(args)?;
+    for name in &args.require {
+        Lane::find(name)?;
+    }
+    let older = args.baseline.as_deref().map(read_report).transpose()?;
+    let work = tempfile::tempdir().map_err(Error::io(std::env::temp_dir(), "write into"))?;
+    let cases = fixtures(&families)?.len();
+    let progress = bar(cases * lanes.len(), "comparing");
+    let mut report = Report {
+        version: env!("CARGO_PKG_VERSION").into(),
+        unix_time: SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |time| time.as_secs()),
+        machine: machine(),
+        lanes: Vec::new(),
+    };
+    for lane in lanes {
+        progress.set_message(lane.name);
+        let done = run_apart(lane, args.device, &families, work.path(), &mut || {
+            progress.inc(1)
+        })?;
+        let reason = done
+            .reason
+            .as_deref()
+            .map_or(String::new(), |r| format!(": {r}"));
+        let line = format!(
+            "{} {} in {:.1} s{reason}",
+            done.lane,
+            done.status.words(),
+            done.seconds
+        );
+        progress.suspend(|| burn_zoo_core::note!("{line}"));
+        report.lanes.push(done);
+    }
+    progress.finish_and_clear();
+    if let Some(folder) = &args.report {
+        write(&report, folder)?;
+    }
+    show(args, &report)?;
+    for line in older.map_or(Vec::new(), |older| report.worse_than(&older)) {
+        burn_zoo_core::say!("worse: {line}");
+    }
+    let missing = |name: &String| {
+        !report.with(Status::NotRun).all(|lane| lane.lane != *name)
+            || report.lanes.iter().all(|lane| lane.lane != *name)
+    };
+    Ok(if report.with(Status::Failed).next().is_some() {
+        1
+    } else if let Some(name) = args.require.iter().find(|name| missing(name)) {
+        burn_zoo_core::note!("error: lane {name} was required and not run");
+        3
+    } else {
+        0
+    })
+}
+
+/// The families that names mean.
+fn families(models: &[String]) -> Result<Vec<String>> {
+    let family = |name: &String| match fixtures(std::slice::from_ref(name)) {
+        Ok(_) => Ok(name.clone()),
+        Err(_) => find(name).map(|entry| entry.preset.family.to_string()),
+    };
+    models.iter().map(family).collect()
+}
+
+/// The lanes that are asked for, after the reference, which they need.
+fn lanes(args: &Args) -> Result<Vec<Lane>> {
+    const TYPES: [&str; 4] = ["f32", "f64", "bf16", "f16"];
+    for name in &args.lane {
+        Lane::find(name)?;
+    }
+    if let Some(backend) = &args.backend {
+        backend.parse::<burn_zoo::BackendKind>()?;
+    }
+    if let Some(dtype) = args
+        .dtype
+        .as_ref()
+        .filter(|name| !TYPES.contains(&name.as_str()))
+    {
+        return Err(Error::unknown("dtype", dtype, TYPES));
+    }
+    let asked = |lane: &&Lane| {
+        let named = args.lane.is_empty() || args.lane.iter().any(|name| name == lane.name);
+        let backend = args
+            .backend
+            .as_ref()
+            .is_none_or(|name| name == lane.backend);
+        let dtype = args.dtype.as_ref();
+        let dtype = dtype.is_none_or(|name| lane.name.split('-').nth(1) == Some(name));
+        lane.is_reference() || (named && backend && dtype)
+    };
+    Ok(LANES.iter().filter(asked).copied().collect())
+}
+
+/// The lane's own process: a line for every case, and how it ended.
+fn run_here(lane: Lane, device: usize, families: &[String], work: &Path) -> Result<i32> {
+    let print = |line: Line| {
+        let text = serde_json::to_string(&line);
+        burn_zoo_core::say!("{}", text.unwrap_or_default());
+    };
+    let mut each = |case: CaseReport| print(Line::Case(Box::new(case)));
+    print(
+        match run_lane(lane, device, &fixtures(families)?, work, &mut each) {
+            Ok(()) => Line::Done,
+            Err(error @ Error::Device { .. }) => Line::NotRun(error.to_string()),
+            Err(error) => return Err(error),
+        },
+    );
+    Ok(0)
+}
+
+/// Runs a lane in a process of its own and collects what it says.
+fn run_apart(
+    lane: Lane,
+    device: usize,
+    families: &[String],
+    work: &Path,
+    each: &mut dyn FnMut(),
+) -> Result<LaneReport> {
+    let started = Instant::now();
+    let program = std::env::current_exe().map_err(Error::io("/proc/self/exe", "find"))?;
+    let log = work.join("stderr");
+    let stderr = std::fs::File::create(&log).map_err(Error::io(&log, "write"))?;
+    let mut child = Command::new(&program)
+        .arg("verify")
+        .args(families)
+        .args([
+            "--run-lane",
+            lane.name,
+            "--device",
+            &device.to_string(),
+            "--work",
+        ])
+        .arg(work)
+        .stdout(Stdio::piped())
+        .stderr(stderr)
+        .spawn()
+        .map_err(Error::io(&program, "start"))?;
+    let mut report = LaneReport::not_run(lane.name, "its process said nothing".into());
+    report.status = Status::Failed;
+    let mut done = false;
+    for line in child
+        .stdout
+        .take()
+        .into_iter()
+        .flat_map(|out| BufReader::new(out).lines())
+    {
+        match line.ok().and_then(|line| serde_json::from_str(&line).ok()) {
+            Some(Line::Case(case)) => {
+                report.cases.push(*case);
+                each();
+            }
+            Some(Line::NotRun(reason)) => {
+                report.status = Status::NotRun;
+                report.reason = Some(reason);
+                done = true;
+            }
+            Some(Line::Done) => {
+                let passed = report.cases.iter().all(CaseReport::passed);
+                report.status = if passed {
+                    Status::Passed
+                } else {
+                    Status::Failed
+                };
+                report.reason = None;
+                done = true;
+            }
+            // A backend's own words.
+            None => {}
+        }
+    }
+    let status = child.wait().map_err(Error::io(&program, "wait for"))?;
+    if !done {
+        let said = std::fs::read_to_string(&log).unwrap_or_default();
+        let last = said
+            .lines()
+            .rfind(|line| !line.trim().is_empty())
+            .unwrap_or("");
+        report.reason = Some(format!("its process ended early ({status}): {last}"));
+    }
+    report.seconds = started.elapsed().as_secs_f64();
+    Ok(report)
+}
+
+fn show(args: &Args, report: &Report) -> Result<()> {
+    if args.json {
+        let json = serde_json::to_string_pretty(report);
+        burn_zoo_core::say!(
+            "{}",
+            json.map_err(|e| Error::usage("--json", e.to_string()))?
+        );
+        return Ok(());
+    }
+    let header = [
+        "lane",
+        "model",
+        "keys",
+        "outputs",
+        "gradients",
+        "ten steps",
+        "fast / generic",
+        "",
+    ];
+    let mut table = table(&header);
+    for lane in report
+        .lanes
+        .iter()
+        .filter(|lane| lane.status != Status::NotRun)
+    {
+        for (family, kinds) in Report::families(lane) {
+            let cases: Vec<&CaseReport> = lane
+                .cases
+                .iter()
+                .filter(|case| case.family() == family)
+                .collect();
+            let cell = |kind| match kinds.get(&kind) {
+                None => "–".to_string(),
+                Some(0.0) if kind == Kind::Loading => "all".into(),
+                Some(error) if *error == f64::MAX => "∞".into(),
+                Some(error) => format!("{error:.1e}"),
+            };
+            let passed = cases.iter().all(|case| case.passed());
+            let [fast, generic] = [|c: &CaseReport| c.fast, |c: &CaseReport| c.generic]
+                .map(|count| cases.iter().map(|case| count(case)).sum::<u64>());
+            table.add_row([
+                lane.lane.clone(),
+                family.into(),
+                cell(Kind::Loading),
+                cell(Kind::Outputs),
+                cell(Kind::Gradients),
+                cell(Kind::Steps),
+                format!("{fast} / {generic}"),
+                if passed {
+                    "✓".into()
+                } else {
+                    "✗ failed".into()
+                },
+            ]);
+        }
+    }
+    burn_zoo_core::say!("{table}");
+    for lane in report.with(Status::Failed) {
+        for case in lane.cases.iter().filter(|case| !case.passed()) {
+            for check in case.checks.iter().filter(|check| !check.passed) {
+                burn_zoo_core::say!("{} {} {}", lane.lane, case.case, check.sentence());
+            }
+        }
+        if let Some(reason) = &lane.reason {
+            burn_zoo_core::say!("{} {reason}", lane.lane);
+        }
+    }
+    for lane in report.with(Status::NotRun) {
+        let reason = lane.reason.as_deref().unwrap_or_default();
+        burn_zoo_core::say!("not run: {}: {reason}", lane.lane);
+    }
+    burn_zoo_core::say!("{}", report.summary());
+    if let Some(folder) = &args.report {
+        burn_zoo_core::say!("report: {}", folder.join("verify.html").display());
+    }
+    Ok(())
+}
+
+fn write(report: &Report, folder: &Path) -> Result<()> {
+    std::fs::create_dir_all(folder).map_err(Error::io(folder, "create the folder"))?;
+    let json = serde_json::to_string_pretty(report);
+    let json = json.map_err(|e| Error::malformed("verify.json", e.to_string()))?;
+    for (name, text) in [
+        ("verify.json", json),
+        ("verify.html", report.html()?),
+        ("verify.md", report.markdown()),
+        ("junit.xml", report.junit()?),
+    ] {
+        write_atomically(&folder.join(name), text.as_bytes())?;
+    }
+    Ok(())
+}
+
+fn read_report(path: &Path) -> Result<Report> {
+    let text = std::fs::read_to_string(path).map_err(Error::io(path, "read"))?;
+    serde_json::from_str(&text).map_err(|e| Error::malformed(path, e.to_string()))
+}
+
+/// The processor, where the system says it, and NVIDIA's devices with their driver.
+fn machine() -> String {
+    let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = cpuinfo
+        .lines()
+        .find_map(|line| line.strip_prefix("model name"));
+    let model = model.map(|rest| rest.trim_start_matches([' ', '\t', ':']));
+    let mut parts = vec![model.unwrap_or(std::env::consts::ARCH).to_string()];
+    let query = ["--query-gpu=name,driver_version", "--format=csv,noheader"];
+    if let Ok(output) = Command::new("nvidia-smi").args(query).output() {
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        parts.extend(text.lines().map(|line| line.trim().to_string()));
+    }
+    parts.push(std::env::consts::OS.into());
+    parts.retain(|part| !part.is_empty());
+    parts.join("; ")
+}

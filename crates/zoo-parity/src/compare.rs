@@ -1,0 +1,340 @@
+use crate::fixture::{Fixture, group};
+use crate::lane::Limits;
+use crate::measure::{Measured, OPTIMIZERS, takes};
+use burn::tensor::{DType, TensorData};
+use burn_zoo_checkpoint::Tensors;
+use serde::{Deserialize, Serialize};
+
+/// What kind of tensors are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// Keys and shapes of the weights.
+    Loading,
+    /// Stages, logits, losses and running statistics.
+    Outputs,
+    /// Gradients.
+    Gradients,
+    /// Losses and weights of ten optimizer steps.
+    Steps,
+}
+
+/// One comparison of a set of tensors.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Check {
+    /// The rung of the ladder: L0 loading, L1 outputs, L2 gradients, L3 optimizer steps, L4 backends.
+    pub rung: String,
+    /// The kind of tensors.
+    pub kind: Kind,
+    /// What was compared.
+    pub what: String,
+    /// Tensors compared.
+    pub tensors: usize,
+    /// The relative error ‖got − want‖ / ‖want‖: the largest of all tensors, in half types that of all
+    /// together. Not finite, it is [`f64::MAX`].
+    pub error: f64,
+    /// The largest error that passes.
+    pub limit: f64,
+    /// The error in units of the type's rounding.
+    pub units: f64,
+    /// The tensor with the largest error.
+    pub worst: String,
+    /// The first stage of the forward pass whose own error is above the limit.
+    pub first: Option<String>,
+    /// Why nothing could be compared.
+    pub message: Option<String>,
+    /// Whether it passed.
+    pub passed: bool,
+}
+
+impl Check {
+    /// L0: loading is strict, so that it came to an end says that every key was used and fits.
+    pub fn loaded(fixture: &Fixture) -> Self {
+        Self {
+            rung: "L0".into(),
+            kind: Kind::Loading,
+            what: "keys and shapes".into(),
+            tensors: fixture.group("model.").len(),
+            error: 0.0,
+            limit: 0.0,
+            units: 0.0,
+            worst: String::new(),
+            first: None,
+            message: None,
+            passed: true,
+        }
+    }
+
+    /// Something that could not be compared.
+    pub fn failed(rung: &str, kind: Kind, what: &str, message: String) -> Self {
+        Self {
+            rung: rung.into(),
+            kind,
+            what: what.into(),
+            tensors: 0,
+            error: f64::MAX,
+            limit: 0.0,
+            units: f64::MAX,
+            worst: String::new(),
+            first: None,
+            message: Some(message),
+            passed: false,
+        }
+    }
+}
+
+/// Which tensors are compared together, on which rung and how.
+struct Group {
+    /// The part of the run that gives them.
+    part: &'static str,
+    rung: &'static str,
+    kind: Kind,
+    what: String,
+    prefix: String,
+    /// The least norm that an error is divided by, as a share of the largest: what is pure rounding beside
+    /// the rest is not compared with itself.
+    floor: f64,
+}
+
+fn groups() -> Vec<Group> {
+    use Kind::{Gradients, Outputs, Steps};
+    let group = |part, rung, kind, what: &str, prefix: &str, floor| Group {
+        part,
+        rung,
+        kind,
+        what: what.into(),
+        prefix: prefix.into(),
+        floor,
+    };
+    let mut groups = vec![
+        group("eval", "L1", Outputs, "stages", "eval.stage.", 0.0),
+        group("eval", "L1", Outputs, "logits", "eval.logits", 0.0),
+        group("eval", "L2", Gradients, "gradients", "eval.grad.", 1e-4),
+        group(
+            "train",
+            "L1",
+            Outputs,
+            "training logits",
+            "train.logits",
+            0.0,
+        ),
+        group("train", "L1", Outputs, "training loss", "train.loss", 0.0),
+        group(
+            "train",
+            "L2",
+            Gradients,
+            "training gradients",
+            "train.grad.",
+            1e-4,
+        ),
+        group(
+            "train",
+            "L1",
+            Outputs,
+            "running statistics",
+            "train.stats.",
+            0.0,
+        ),
+    ];
+    for (name, ..) in OPTIMIZERS {
+        let (losses, weights) = (format!("{name}.losses"), format!("{name}.model."));
+        groups.push(group(
+            name,
+            "L3",
+            Steps,
+            &format!("{name} losses"),
+            &losses,
+            0.0,
+        ));
+        groups.push(group(
+            name,
+            "L3",
+            Steps,
+            &format!("{name} weights"),
+            &weights,
+            1e-3,
+        ));
+    }
+    groups
+}
+
+/// Compares what a model gave in `dtype` with its upstream's results, which are the fixture's own, or with
+/// the `reference` of an exact backend, which makes it rung L4.
+pub fn compare(
+    got: &Measured,
+    fixture: &Fixture,
+    reference: Option<&Tensors>,
+    dtype: DType,
+    limits: Limits,
+) -> Vec<Check> {
+    let idle = without_effect(&fixture.group("train.grad."));
+    let mut checks = Vec::new();
+    for of in groups() {
+        if !takes(fixture, dtype, of.part) {
+            continue;
+        }
+        let wanted = match (reference, of.part) {
+            (Some(reference), _) => group(reference, &of.prefix),
+            (None, "eval" | "train") => fixture.group(&of.prefix),
+            (None, _) => group(
+                fixture.steps.as_ref().unwrap_or(&fixture.tensors),
+                &of.prefix,
+            ),
+        };
+        let rung = if reference.is_some() { "L4" } else { of.rung };
+        let mut comparison = Comparison {
+            got: group(&got.tensors, &of.prefix),
+            want: wanted,
+            limit: match of.what.ends_with("weights") || of.kind == Kind::Gradients {
+                true => limits.gradients,
+                false => limits.outputs,
+            },
+            floor: of.floor,
+        };
+        if of.part == "train" && of.kind == Kind::Gradients {
+            checks.extend(comparison.take_idle(rung, &idle));
+        }
+        if of.what.ends_with(" weights") {
+            // AdamW makes steps of rounding as large as any, and the norms' means take up where they went.
+            let drifts = of.part == "adamw" && !idle.is_empty();
+            let left_out =
+                |key: &String| idle.contains(key) || (drifts && key.ends_with("running_mean"));
+            comparison.got.retain(|key, _| !left_out(key));
+            comparison.want.retain(|key, _| !left_out(key));
+        }
+        let order = (of.what == "stages").then_some(&got.stages);
+        checks.push(comparison.check(rung, &of, order, dtype));
+    }
+    checks
+}
+
+struct Comparison {
+    got: Tensors,
+    want: Tensors,
+    limit: f64,
+    floor: f64,
+}
+
+impl Comparison {
+    /// Takes out gradients that nothing depends on, and checks that they are as small as rounding.
+    fn take_idle(&mut self, rung: &str, idle: &[String]) -> Option<Check> {
+        let largest = self.want.values().map(norm).fold(0.0, f64::max);
+        let mut worst = (0.0, String::new());
+        for key in idle {
+            self.want.remove(key);
+            let size = self.got.remove(key).as_ref().map_or(f64::MAX, norm) / largest;
+            if size >= worst.0 {
+                worst = (size, key.clone());
+            }
+        }
+        let limit = self.limit / 200.0;
+        (!idle.is_empty()).then(|| Check {
+            rung: rung.into(),
+            kind: Kind::Gradients,
+            what: "gradients without effect".into(),
+            tensors: idle.len(),
+            error: worst.0,
+            limit,
+            units: 0.0,
+            worst: worst.1,
+            first: None,
+            message: None,
+            passed: worst.0 <= limit,
+        })
+    }
+
+    fn check(&self, rung: &str, of: &Group, order: Option<&Vec<String>>, dtype: DType) -> Check {
+        if let Some(message) = self.mismatch() {
+            return Check::failed(rung, of.kind, &of.what, message);
+        }
+        let largest = self.want.values().map(norm).fold(0.0, f64::max);
+        let least = (self.floor * largest).max(f64::MIN_POSITIVE);
+        let error = |key: &String| {
+            let (got, want) = (&self.got[key], &self.want[key]);
+            finite(distance(got, want) / norm(want).max(least))
+        };
+        let errors = self.want.keys().map(|key| (error(key), key));
+        let worst = errors.max_by(|a, b| a.0.total_cmp(&b.0));
+        let (mut largest, worst) = worst.map_or((f64::MAX, ""), |(e, key)| (e, key.as_str()));
+        if dtype.size() == 2 {
+            let square = |v: f64| v * v;
+            let off = self
+                .want
+                .iter()
+                .map(|(key, want)| square(distance(&self.got[key], want)));
+            let whole: f64 = self.want.values().map(|want| square(norm(want))).sum();
+            largest = finite((off.sum::<f64>() / whole).sqrt());
+        }
+        let first = order.and_then(|order| {
+            let mut departing = order.iter().filter(|key| error(key) > self.limit);
+            departing.next().cloned()
+        });
+        Check {
+            rung: rung.into(),
+            kind: of.kind,
+            what: of.what.clone(),
+            tensors: self.want.len(),
+            error: largest,
+            limit: self.limit,
+            units: largest / rounding(dtype),
+            worst: match worst {
+                "" => of.what.clone(),
+                key => key.into(),
+            },
+            first,
+            message: None,
+            passed: largest <= self.limit,
+        }
+    }
+
+    /// Says which tensor is missing, unexpected or misshapen.
+    fn mismatch(&self) -> Option<String> {
+        if self.want.is_empty() {
+            return Some("there is nothing to compare with".into());
+        }
+        if let Some(key) = self.want.keys().find(|key| !self.got.contains_key(*key)) {
+            return Some(format!("`{key}` is missing"));
+        }
+        if let Some(key) = self.got.keys().find(|key| !self.want.contains_key(*key)) {
+            return Some(format!("`{key}` is not expected"));
+        }
+        let misshapen = |(key, want): (&String, &TensorData)| {
+            let got = &self.got[key].shape;
+            (*got != want.shape).then(|| format!("`{key}` is {got:?}, not {:?}", want.shape))
+        };
+        self.want.iter().find_map(misshapen)
+    }
+}
+
+/// Half the distance from 1 to the next number of a type.
+fn rounding(dtype: DType) -> f64 {
+    match dtype {
+        DType::F64 => f64::EPSILON / 2.0,
+        DType::F16 => 2f64.powi(-11),
+        DType::BF16 => 2f64.powi(-8),
+        _ => f64::from(f32::EPSILON) / 2.0,
+    }
+}
+
+/// The biases whose gradients in f64 are nothing but rounding beside the others: between two batch norms
+/// with nothing but a 1×1 convolution in between, a bias has no effect in training.
+fn without_effect(grads: &Tensors) -> Vec<String> {
+    let largest = grads.values().map(norm).fold(0.0, f64::max);
+    let idle = grads
+        .iter()
+        .filter(|(key, grad)| key.ends_with(".bias") && norm(grad) < 1e-12 * largest);
+    idle.map(|(key, _)| key.clone()).collect()
+}
+
+fn norm(data: &TensorData) -> f64 {
+    data.iter::<f64>().map(|v| v * v).sum::<f64>().sqrt()
+}
+
+fn distance(got: &TensorData, want: &TensorData) -> f64 {
+    let pairs = got.iter::<f64>().zip(want.iter::<f64>());
+    pairs.map(|(a, b)| (a - b) * (a - b)).sum::<f64>().sqrt()
+}
+
+fn finite(error: f64) -> f64 {
+    if error.is_finite() { error } else { f64::MAX }
+}

@@ -1,0 +1,282 @@
+use crate::fixture::{Fixture, get};
+use burn::module::AutodiffModule;
+use burn::tensor::backend::AutodiffBackend;
+use burn::tensor::{DType, Int, Tensor, TensorData};
+use burn_zoo_checkpoint::{KeyMap, Tensors, collect, load_tensors, to_file};
+use burn_zoo_core::{CollectStages, Error, ImageClassifier, Mode, Result};
+use burn_zoo_ops::{Counts, cross_entropy};
+use burn_zoo_optim::{Optimizer, OptimizerSpec, clip_global_norm, collect_gradients, global_norm};
+use std::path::Path;
+
+/// What a model computed on one backend, in the names of its upstream's keys.
+#[derive(Clone, Debug, Default)]
+pub struct Measured {
+    /// `eval.stage.NAME`, `eval.logits`, `eval.grad.KEY`, `eval.grad.input`; `train.logits`, `train.loss`,
+    /// `train.grad.KEY`, `train.stats.KEY`; `OPTIMIZER.losses`, `OPTIMIZER.model.KEY`.
+    pub tensors: Tensors,
+    /// The stages in the order of the forward pass.
+    pub stages: Vec<String>,
+    /// Which paths functions of zoo-ops took.
+    pub counts: Counts,
+}
+
+/// Optimizers of ten steps: name, definition, learning rate, largest gradient norm.
+pub const OPTIMIZERS: [(&str, OptimizerSpec, f64, Option<f64>); 3] = [
+    (
+        "adamw",
+        OptimizerSpec::AdamW {
+            beta1: 0.9,
+            beta2: 0.999,
+            eps: 1e-8,
+            weight_decay: 5e-2,
+        },
+        1e-2,
+        None,
+    ),
+    (
+        "sgd",
+        OptimizerSpec::Sgd {
+            momentum: 0.9,
+            weight_decay: 1e-2,
+            nesterov: false,
+        },
+        5e-2,
+        None,
+    ),
+    (
+        "sgd_clip",
+        OptimizerSpec::Sgd {
+            momentum: 0.9,
+            weight_decay: 0.0,
+            nesterov: true,
+        },
+        5e-2,
+        Some(0.5),
+    ),
+];
+
+/// Label smoothing of the training pass; the ten steps have none.
+const LABEL_SMOOTHING: f64 = 0.1;
+
+/// Runs `model` with the fixture's weights in `dtype` on `device`: an evaluation pass with gradients, and
+/// where the type is no half one, a training pass and ten steps of each optimizer, but for what the
+/// fixture leaves to f64.
+///
+/// # Errors
+/// If a weight does not fit, a tensor has another dtype than asked for, or asking for stages changes the
+/// logits.
+pub fn measure<B, M>(
+    model: M,
+    maps: &[KeyMap],
+    fixture: &Fixture,
+    dtype: DType,
+    device: &B::Device,
+) -> Result<Measured>
+where
+    B: AutodiffBackend,
+    M: AutodiffModule<B> + ImageClassifier<B>,
+{
+    let map = maps.iter().find(|map| map.name == fixture.spelling);
+    let map = map.ok_or_else(|| {
+        let known = maps.iter().map(|map| map.name);
+        Error::unknown("spelling", &fixture.spelling, known)
+    })?;
+    let run = Run::<B, M> {
+        model: load_tensors(
+            model,
+            &fixture.group("model."),
+            Path::new(&fixture.name),
+            std::slice::from_ref(map),
+            dtype,
+        )?,
+        map,
+        fixture,
+        dtype,
+        device,
+    };
+    let mut measured = Measured::default();
+    let (done, counts) = burn_zoo_ops::count(|| run.all(&mut measured));
+    done?;
+    measured.counts = counts;
+    Ok(measured)
+}
+
+/// Whether a part (`eval`, `train`, an optimizer's name) of a fixture is run in `dtype`: half types only
+/// evaluate, and what the fixture leaves to f64 is not run below it.
+pub(crate) fn takes(fixture: &Fixture, dtype: DType, part: &str) -> bool {
+    let wide = match dtype {
+        DType::F64 => true,
+        DType::F32 => !fixture.f64_only.iter().any(|name| name == part),
+        _ => false,
+    };
+    let there = fixture.steps.is_some() || matches!(part, "eval" | "train");
+    there && (wide || part == "eval")
+}
+
+struct Run<'a, B: AutodiffBackend, M> {
+    model: M,
+    map: &'a KeyMap,
+    fixture: &'a Fixture,
+    dtype: DType,
+    device: &'a B::Device,
+}
+
+impl<B, M> Run<'_, B, M>
+where
+    B: AutodiffBackend,
+    M: AutodiffModule<B> + ImageClassifier<B>,
+{
+    fn all(&self, out: &mut Measured) -> Result<()> {
+        self.eval(out)?;
+        let takes = |part: &str| takes(self.fixture, self.dtype, part);
+        if takes("train") {
+            self.train(out)?;
+        }
+        let Some(steps) = &self.fixture.steps else {
+            return Ok(());
+        };
+        for optimizer in OPTIMIZERS.iter().filter(|(name, ..)| takes(name)) {
+            self.ten_steps(steps, optimizer, out)?;
+        }
+        Ok(())
+    }
+
+    fn tensor<const D: usize>(&self, data: &TensorData) -> Tensor<B, D> {
+        let data = data.clone().convert_dtype(self.dtype);
+        Tensor::from_data(data, (self.device, self.dtype))
+    }
+
+    /// The data of a result, which must have the dtype that was asked for.
+    fn result<const D: usize>(&self, name: &str, tensor: Tensor<B, D>) -> Result<TensorData> {
+        self.typed(name, tensor.dtype())?;
+        Ok(tensor.into_data())
+    }
+
+    fn typed(&self, name: &str, found: DType) -> Result<()> {
+        if found == self.dtype {
+            return Ok(());
+        }
+        let message = format!("{name} is {found:?}, not {:?}", self.dtype);
+        Err(Error::malformed(&self.fixture.name, message))
+    }
+
+    fn eval(&self, out: &mut Measured) -> Result<()> {
+        let input = self.tensor::<4>(self.fixture.get("input")?).require_grad();
+        let mut stages = CollectStages::new();
+        let logits = self
+            .model
+            .logits(input.clone(), Mode::Eval, Some(&mut stages));
+        let plain = self.model.logits(input.clone(), Mode::Eval, None);
+        if plain.into_data() != logits.to_data() {
+            let message = "the logits change when stages are asked for";
+            return Err(Error::malformed(&self.fixture.name, message));
+        }
+        for (name, flat, shape) in stages.0 {
+            let mut data = self.result(&name, flat)?;
+            data.shape = shape.into();
+            out.tensors.insert(format!("eval.stage.{name}"), data);
+            out.stages.push(name);
+        }
+        let data = self.result("logits", logits.clone())?;
+        out.tensors.insert("eval.logits".into(), data);
+        let side = self.tensor::<2>(self.fixture.get("grad_output")?);
+        let grads = (logits * side).sum().backward();
+        if let Some(grad) = input.grad(&grads) {
+            self.typed("the input's gradient", grad.dtype())?;
+            out.tensors
+                .insert("eval.grad.input".into(), grad.into_data());
+        }
+        self.gradients(&self.model, grads, "eval.grad.", out)
+    }
+
+    fn train(&self, out: &mut Measured) -> Result<()> {
+        let model = self.model.clone();
+        let logits = model.logits(self.tensor(self.fixture.get("input")?), Mode::Train, None);
+        let labels = self.fixture.get("labels")?.clone();
+        let targets = Tensor::<B, 1, Int>::from_data(labels, self.device);
+        let loss = cross_entropy(logits.clone(), targets, LABEL_SMOOTHING);
+        let tensors = &mut out.tensors;
+        tensors.insert("train.logits".into(), self.result("logits", logits)?);
+        tensors.insert("train.loss".into(), self.result("loss", loss.clone())?);
+        self.gradients(&model, loss.backward(), "train.grad.", out)?;
+        let statistics = to_file(&collect(&model), self.map).into_iter();
+        let statistics = statistics.filter(|(key, _)| key.contains("running_"));
+        out.tensors
+            .extend(statistics.map(|(key, data)| (format!("train.stats.{key}"), data)));
+        Ok(())
+    }
+
+    fn ten_steps(
+        &self,
+        steps: &Tensors,
+        (name, spec, lr, clip): &(&str, OptimizerSpec, f64, Option<f64>),
+        out: &mut Measured,
+    ) -> Result<()> {
+        let of = &self.fixture.name;
+        let (inputs, labels) = (
+            get(of, steps, "batch.inputs")?,
+            get(of, steps, "batch.labels")?,
+        );
+        // Running statistics are shared by clones of a module.
+        let mut model = load_tensors(
+            self.model.clone(),
+            &self.fixture.group("model."),
+            Path::new(of),
+            std::slice::from_ref(self.map),
+            self.dtype,
+        )?;
+        let mut optimizer = Optimizer::<B>::new(*spec, true);
+        let mut losses = Vec::new();
+        for i in 0..inputs.shape[0] {
+            let targets = Tensor::<B, 1, Int>::from_data(item(labels, i), self.device);
+            let logits = model.logits(self.tensor(&item(inputs, i)), Mode::Train, None);
+            let loss = cross_entropy(logits, targets, 0.0);
+            losses.extend(loss.to_data().iter::<f64>());
+            let mut grads = collect_gradients::<B, M>(&model, loss.backward());
+            if let Some(max_norm) = clip {
+                let norm = global_norm::<B>(&grads);
+                clip_global_norm::<B>(&mut grads, norm, *max_norm);
+            }
+            model = optimizer.step(model, grads, *lr);
+        }
+        let count = losses.len();
+        out.tensors
+            .insert(format!("{name}.losses"), TensorData::new(losses, [count]));
+        let weights = to_file(&collect(&model), self.map).into_iter();
+        out.tensors
+            .extend(weights.map(|(key, data)| (format!("{name}.model.{key}"), data)));
+        Ok(())
+    }
+
+    /// Gradients of every parameter by upstream's key, in the parameter's shape.
+    fn gradients(
+        &self,
+        model: &M,
+        grads: B::Gradients,
+        prefix: &str,
+        out: &mut Measured,
+    ) -> Result<()> {
+        let parameters = collect(model);
+        let mut shaped = Tensors::new();
+        for (path, grad) in collect_gradients::<B, M>(model, grads) {
+            self.typed(&format!("the gradient of {path}"), grad.dtype())?;
+            let mut data = grad.into_data();
+            if let Some(parameter) = parameters.get(&path) {
+                data.shape = parameter.shape.clone();
+            }
+            shaped.insert(path, data);
+        }
+        let named = to_file(&shaped, self.map).into_iter();
+        out.tensors
+            .extend(named.map(|(key, grad)| (format!("{prefix}{key}"), grad)));
+        Ok(())
+    }
+}
+
+/// Item `i` of a tensor whose first dimension counts items.
+fn item(all: &TensorData, i: usize) -> TensorData {
+    let shape = all.shape[1..].to_vec();
+    let bytes = shape.iter().product::<usize>() * all.dtype.size();
+    let bytes = all.as_bytes()[i * bytes..(i + 1) * bytes].to_vec();
+    TensorData::from_bytes_vec(bytes, shape, all.dtype)
+}

@@ -1,0 +1,52 @@
+use super::{Report, Status};
+use crate::compare::Kind;
+use std::fmt::Write;
+
+impl Report {
+    /// A table of families by lanes with the largest error of each rung, and what was not run or failed.
+    pub fn markdown(&self) -> String {
+        let mut text = String::from(
+            "| lane | model | compared with | keys | outputs | gradients | ten steps |\n|---|---|---|---|---|---|---|\n",
+        );
+        for (i, lane) in self.lanes.iter().enumerate() {
+            let with = match i {
+                0 => "upstream (L0 to L3)",
+                _ => "the first lane (L4)",
+            };
+            for (family, kinds) in Report::families(lane) {
+                let cell = |kind| match kinds.get(&kind) {
+                    None => "–".to_string(),
+                    Some(0.0) if kind == Kind::Loading => "all".into(),
+                    Some(error) if *error == f64::MAX => "∞".into(),
+                    Some(error) => format!("{error:.0e}"),
+                };
+                let kinds = [Kind::Loading, Kind::Outputs, Kind::Gradients, Kind::Steps];
+                let cells = kinds.map(cell).join(" | ");
+                let _ = writeln!(text, "| {} | {family} | {with} | {cells} |", lane.lane);
+            }
+        }
+        text.push('\n');
+        for lane in self.with(Status::Failed) {
+            for case in lane.cases.iter().filter(|case| !case.passed()) {
+                for check in case.checks.iter().filter(|check| !check.passed) {
+                    let _ = writeln!(
+                        text,
+                        "- **failed**: {} {}: {}",
+                        lane.lane,
+                        case.case,
+                        check.sentence()
+                    );
+                }
+            }
+            if let Some(reason) = &lane.reason {
+                let _ = writeln!(text, "- **failed**: {}: {reason}", lane.lane);
+            }
+        }
+        for lane in self.with(Status::NotRun) {
+            let reason = lane.reason.as_deref().unwrap_or_default();
+            let _ = writeln!(text, "- not run: {}: {reason}", lane.lane);
+        }
+        let _ = writeln!(text, "\n{}", self.summary());
+        text
+    }
+}

@@ -1,0 +1,170 @@
+//! What a run of lanes found, and its forms: JSON (by serde), HTML, Markdown and JUnit.
+
+mod html;
+mod junit;
+mod markdown;
+
+use crate::compare::{Check, Kind};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Every lane of one run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Report {
+    /// The zoo's version.
+    pub version: String,
+    /// When it ran: seconds since 1970, UTC.
+    pub unix_time: u64,
+    /// Processor or device, and system.
+    pub machine: String,
+    /// The lanes, the reference first.
+    pub lanes: Vec<LaneReport>,
+}
+
+/// How a lane ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// Every check passed.
+    Passed,
+    /// A check failed, or the process ended before its time.
+    Failed,
+    /// Nothing was compared.
+    NotRun,
+}
+
+impl Status {
+    /// For people.
+    pub fn words(self) -> &'static str {
+        match self {
+            Status::Passed => "passed",
+            Status::Failed => "failed",
+            Status::NotRun => "not run",
+        }
+    }
+}
+
+/// One lane.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct LaneReport {
+    /// Its name.
+    pub lane: String,
+    /// How it ended.
+    pub status: Status,
+    /// Why it was not run, or ended early.
+    pub reason: Option<String>,
+    /// Seconds it took.
+    pub seconds: f64,
+    /// Its cases.
+    pub cases: Vec<CaseReport>,
+}
+
+/// One case on one lane.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct CaseReport {
+    /// `FAMILY/CASE`.
+    pub case: String,
+    /// Calls that took a fast path of zoo-ops.
+    pub fast: u64,
+    /// Calls that took the generic form.
+    pub generic: u64,
+    /// Seconds it took.
+    pub seconds: f64,
+    /// Its comparisons.
+    pub checks: Vec<Check>,
+}
+
+impl CaseReport {
+    /// Whether every check passed, and there was one.
+    pub fn passed(&self) -> bool {
+        !self.checks.is_empty() && self.checks.iter().all(|check| check.passed)
+    }
+
+    /// The family.
+    pub fn family(&self) -> &str {
+        self.case.split('/').next().unwrap_or_default()
+    }
+
+    /// The check that comes nearest to its limit, or is furthest above it.
+    pub fn worst(&self) -> Option<&Check> {
+        let ratio = |check: &&Check| check.error / check.limit.max(f64::MIN_POSITIVE);
+        let mut checks: Vec<&Check> = self.checks.iter().collect();
+        checks.sort_by(|a, b| ratio(a).total_cmp(&ratio(b)));
+        checks.pop()
+    }
+}
+
+impl LaneReport {
+    /// A lane that was not run.
+    pub fn not_run(lane: &str, reason: String) -> Self {
+        Self {
+            lane: lane.into(),
+            status: Status::NotRun,
+            reason: Some(reason),
+            seconds: 0.0,
+            cases: Vec::new(),
+        }
+    }
+}
+
+impl Report {
+    /// The lanes that ended so.
+    pub fn with(&self, status: Status) -> impl Iterator<Item = &LaneReport> {
+        self.lanes.iter().filter(move |lane| lane.status == status)
+    }
+
+    /// One line for the end.
+    pub fn summary(&self) -> String {
+        let count = |status| self.with(status).count();
+        let cases = self.lanes.iter().flat_map(|lane| &lane.cases);
+        let checks: usize = cases.map(|case| case.checks.len()).sum();
+        format!(
+            "{} lanes passed, {} failed, {} not run; {checks} comparisons",
+            count(Status::Passed),
+            count(Status::Failed),
+            count(Status::NotRun)
+        )
+    }
+
+    /// The families that ran on a lane, with the largest error of each kind of tensors.
+    pub fn families(lane: &LaneReport) -> BTreeMap<&str, BTreeMap<Kind, f64>> {
+        let mut families: BTreeMap<&str, BTreeMap<Kind, f64>> = BTreeMap::new();
+        for case in &lane.cases {
+            let kinds = families.entry(case.family()).or_default();
+            for check in &case.checks {
+                let error = kinds.entry(check.kind).or_default();
+                *error = error.max(check.error);
+            }
+        }
+        families
+    }
+
+    /// What this run did worse than an older one: a line for every check that no longer passes, and for
+    /// every error that is more than twice what it was.
+    pub fn worse_than(&self, older: &Report) -> Vec<String> {
+        let checks = |report: &Report| {
+            let mut all = BTreeMap::new();
+            for lane in &report.lanes {
+                for case in &lane.cases {
+                    for check in &case.checks {
+                        let name = format!("{} {} {}", lane.lane, case.case, check.what);
+                        all.insert(name, (check.error, check.passed));
+                    }
+                }
+            }
+            all
+        };
+        let mut lines = Vec::new();
+        let now = checks(self);
+        for (name, (before, passed_before)) in checks(older) {
+            match now.get(&name) {
+                Some((error, passed)) if (passed_before && !passed) || *error > 2.0 * before => {
+                    lines.push(format!("{name}: {before:.1e} before, {error:.1e} now"));
+                }
+                Some(_) => {}
+                None => lines.push(format!("{name}: compared before, not now")),
+            }
+        }
+        lines
+    }
+}
