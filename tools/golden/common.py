@@ -137,8 +137,8 @@ def half_errors(model, stages, inputs, grad_output, want):
         grads = {k for k in want if k.startswith("eval.grad.")}
         outputs = {k: v for k, v in want.items() if k not in grads}
         pair = error(got, outputs), error(got, {k: want[k] for k in grads})
-        # Two digits: the next ones depend on the CPU.
-        errors[name] = [float(f"{value:.1e}") for value in pair]
+        # Two digits: the next ones depend on the CPU. Above 1 is one fault or another of torch's kernels.
+        errors[name] = [float(f"{min(value, 1.0):.1e}") for value in pair]
     return errors
 
 

@@ -1,4 +1,4 @@
-"""ResNet fixtures, from torchvision's own classes in float64: see common.py, and
+"""ResNet fixtures, from torchvision's and transformers' own classes in float64: see common.py, and
 
 training/schedule.json           learning rates of a linear warm-up followed by a cosine
 images/preprocess.safetensors    small images before and after torchvision's evaluation transform
@@ -12,6 +12,7 @@ import numpy as np
 import PIL
 import torch
 import torchvision
+import transformers
 from PIL import Image
 from torch import nn
 from torch.optim.lr_scheduler import CosineAnnealingLR, LambdaLR, LinearLR, SequentialLR
@@ -144,6 +145,46 @@ class ResNet(torchvision.models.ResNet):
         self.fc = nn.Linear((width << stages - 1) * block.expansion, config.num_classes)
 
 
+@dataclass(frozen=True)
+class TransformersCase:
+    """Every switch of transformers' `ResNetConfig` away from its default."""
+
+    name: str
+    seed: int
+    hidden_act: str
+    input: tuple[int, int, int, int]
+    steps_batch: None = None
+
+    def config(self):
+        return {
+            "layer_type": "bottleneck",
+            "depths": [1, 2],
+            "embedding_size": 6,
+            "hidden_sizes": [12, 20],
+            "hidden_act": self.hidden_act,
+            "downsample_in_first_stage": True,
+            "downsample_in_bottleneck": True,
+        }
+
+
+TRANSFORMERS_CASES = [TransformersCase("transformers_gelu", 8, "gelu", (3, 3, 40, 31))]
+
+
+class Transformers(transformers.ResNetForImageClassification):
+    """transformers' ResNet that gives its logits alone."""
+
+    def forward(self, inputs):
+        return super().forward(pixel_values=inputs).logits
+
+
+def transformers_stages(model):
+    resnet = model.resnet
+    named = {"stem": resnet.embedder, "pool": resnet.pooler}
+    for i, stage in enumerate(resnet.encoder.stages):
+        named |= {f"layer{i + 1}.{j}": block for j, block in enumerate(stage.layers)}
+    return named
+
+
 def stages(model):
     named = {"stem": model.maxpool, "pool": model.avgpool}
     for i in range(1, 5):
@@ -210,6 +251,10 @@ def preprocess(seed=7, resize=32, crop=28):
 def files():
     for case in CASES:
         yield from case_files("resnet", case, case.config.zoo(), ResNet(case.config), stages)
+    for case in TRANSFORMERS_CASES:
+        model = Transformers(transformers.ResNetConfig(**case.config(), num_labels=5))
+        config = case.config() | {"stem": "imagenet", "num_classes": 5}
+        yield from case_files("resnet", case, config, model, transformers_stages, "transformers")
     yield "training/schedule.json", schedule()
     yield "resnet/presets.json.gz", {name: preset(name) for name in PRESETS}
     yield "images/preprocess.safetensors", preprocess()

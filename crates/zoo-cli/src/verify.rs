@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 #[derive(clap::Args)]
 #[command(
@@ -74,14 +74,7 @@ pub fn run(args: &Args) -> Result<i32> {
     let work = tempfile::tempdir().map_err(Error::io(std::env::temp_dir(), "write into"))?;
     let cases = fixtures(&families)?.len();
     let progress = bar(cases * lanes.len(), "comparing");
-    let mut report = Report {
-        version: env!("CARGO_PKG_VERSION").into(),
-        unix_time: SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .map_or(0, |time| time.as_secs()),
-        machine: machine(),
-        lanes: Vec::new(),
-    };
+    let mut report = Report::new(machine());
     for lane in lanes {
         progress.set_message(lane.name);
         let done = run_apart(lane, args.device, &families, work.path(), &mut || {

@@ -14,6 +14,7 @@ mod mode;
 mod names;
 mod output;
 mod preset;
+mod seeded;
 mod stages;
 
 pub use cache::cache_dir;
@@ -23,4 +24,7 @@ pub use links::stays_inside;
 pub use mode::Mode;
 pub use names::{group_digits, nearest, similar};
 pub use preset::{Interpolation, Preprocessing, Preset, Task, Weights};
+pub use seeded::seeded;
+#[cfg(feature = "seeded-bugs")]
+pub use seeded::with_seeded_bug;
 pub use stages::{CollectStages, Stages, record};

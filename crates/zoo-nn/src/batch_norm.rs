@@ -1,7 +1,7 @@
 use crate::Init;
 use burn::module::{Module, Param, RunningState};
 use burn::tensor::{Tensor, backend::Backend};
-use burn_zoo_core::Mode;
+use burn_zoo_core::{Mode, seeded};
 use burn_zoo_ops::{batch_norm_eval, batch_norm_train};
 
 /// Batch normalisation over batch, height and width, PyTorch's `BatchNorm2d`.
@@ -62,7 +62,8 @@ impl<B: Backend> BatchNorm2d<B> {
                 let (y, mean, var) =
                     batch_norm_train(x, self.weight.val(), self.bias.val(), self.eps);
                 // One value per channel has no spread: PyTorch refuses it, here it stays biased.
-                let unbiased = var * (count / (count - 1.0).max(1.0));
+                let spread = count / (count - 1.0).max(1.0);
+                let unbiased = var * seeded("running variance biased", spread, |_| 1.0);
                 self.update(&self.running_mean, mean);
                 self.update(&self.running_var, unbiased);
                 y
@@ -71,7 +72,8 @@ impl<B: Backend> BatchNorm2d<B> {
     }
 
     fn update(&self, running: &RunningState<Tensor<B, 1>>, batch: Tensor<B, 1>) {
-        let moved = running.value_sync() * (1.0 - self.momentum) + batch * self.momentum;
+        let momentum = seeded("momentum the other way", self.momentum, |m| 1.0 - m);
+        let moved = running.value_sync() * (1.0 - momentum) + batch * momentum;
         running.update(moved);
         // Without this the state lags one step behind: visitors and checkpoints would miss it.
         running.value_sync();

@@ -1,7 +1,7 @@
 use crate::{BatchNorm2d, Conv2d, Init};
 use burn::module::Module;
 use burn::tensor::{Tensor, backend::Backend};
-use burn_zoo_core::Mode;
+use burn_zoo_core::{Mode, seeded};
 use burn_zoo_ops::{Activation, Conv2dOptions, pad2d};
 use serde::{Deserialize, Serialize};
 
@@ -110,6 +110,7 @@ impl<B: Backend> ConvNorm<B> {
         } = self.options;
         let reach = (length.div_ceil(stride) - 1) * stride + kernel_size;
         let zeros = reach.saturating_sub(length);
-        (zeros / 2, zeros - zeros / 2)
+        let before = seeded("odd zero on the left", zeros / 2, |half| zeros - half);
+        (before, zeros - before)
     }
 }

@@ -1,7 +1,7 @@
 use crate::{Conv2d, ConvNorm, ConvNormOptions, Init, Padding, stochastic_depth};
 use burn::module::Module;
 use burn::tensor::{Tensor, backend::Backend};
-use burn_zoo_core::Mode;
+use burn_zoo_core::{Mode, seeded};
 use burn_zoo_ops::{Activation, global_avg_pool2d};
 
 /// Squeeze and excitation: channels are weighed by a small network that sees their means (Hu et al.
@@ -44,7 +44,10 @@ impl<B: Backend> SqueezeExcite<B> {
         let [batch, channels, ..] = x.dims();
         let mean = global_avg_pool2d(x.clone()).reshape([batch, channels, 1, 1]);
         let middle = self.options.activation.forward(self.fc1.forward(mean));
-        x * self.options.gate.forward(self.fc2.forward(middle))
+        let gate = self.options.gate.forward(self.fc2.forward(middle));
+        x * seeded("squeeze and excitation left out", gate, |gate| {
+            gate * 0.0 + 1.0
+        })
     }
 }
 
@@ -148,7 +151,7 @@ impl<B: Backend> InvertedResidual<B> {
         if let Some(project) = &self.project {
             y = project.forward(y, mode);
         }
-        match self.residual {
+        match seeded("input not added", self.residual, |_| false) {
             true => x + stochastic_depth(y, self.stochastic_depth_prob, mode),
             false => y,
         }

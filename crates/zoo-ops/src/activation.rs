@@ -1,5 +1,5 @@
 use burn::tensor::{Tensor, backend::Backend};
-use burn_zoo_core::{Error, Result};
+use burn_zoo_core::{Error, Result, seeded};
 use serde::{Deserialize, Serialize};
 use std::str::FromStr;
 
@@ -84,13 +84,14 @@ impl Activation {
     /// some backends, and its GELU has another function's gradient.
     pub fn forward<B: Backend, const D: usize>(self, x: Tensor<B, D>) -> Tensor<B, D> {
         crate::counter::add_activations(x.shape().num_elements());
+        let activation = self.seeded();
         #[cfg(feature = "flex")]
-        let x = match crate::flex::activation(self, x) {
+        let x = match crate::flex::activation(activation, x) {
             Ok(y) => return y,
             Err(x) => x,
         };
         crate::counter::took_generic_path();
-        match self {
+        match activation {
             Activation::Relu => burn::tensor::activation::relu(x),
             Activation::Relu6 => relu6(x),
             Activation::Silu => x.clone() * sigmoid(x),
@@ -100,7 +101,11 @@ impl Activation {
             Activation::Tanh => x.tanh(),
             Activation::Gelu => {
                 let half_erf = (x.clone() * std::f64::consts::FRAC_1_SQRT_2).erf() * 0.5;
-                x * (half_erf + 0.5)
+                let y = x.clone() * (half_erf + 0.5);
+                seeded("derivative of GELU by a tangent", y, |y| {
+                    let by_tangent = Activation::GeluTanh.forward(x);
+                    by_tangent.clone() + (y - by_tangent).detach()
+                })
             }
             Activation::GeluTanh => {
                 let cubic = x.clone() + x.clone() * x.clone() * x.clone() * 0.044715;
@@ -109,6 +114,44 @@ impl Activation {
             }
             Activation::QuickGelu => x.clone() * sigmoid(x * 1.702),
         }
+    }
+}
+
+/// What is taken for one another.
+const CONFUSED: [(&str, Activation, Activation); 7] = [
+    ("ReLU6 without its 6", Activation::Relu6, Activation::Relu),
+    (
+        "SiLU as quick GELU",
+        Activation::Silu,
+        Activation::QuickGelu,
+    ),
+    (
+        "hard swish as SiLU",
+        Activation::HardSwish,
+        Activation::Silu,
+    ),
+    (
+        "hard sigmoid as sigmoid",
+        Activation::HardSigmoid,
+        Activation::Sigmoid,
+    ),
+    (
+        "sigmoid as hard sigmoid",
+        Activation::Sigmoid,
+        Activation::HardSigmoid,
+    ),
+    ("GELU by a tangent", Activation::Gelu, Activation::GeluTanh),
+    (
+        "quick GELU for GELU",
+        Activation::Gelu,
+        Activation::QuickGelu,
+    ),
+];
+
+impl Activation {
+    fn seeded(self) -> Self {
+        let confused = CONFUSED.into_iter().filter(|(_, right, _)| *right == self);
+        confused.fold(self, |found, (bug, _, wrong)| seeded(bug, found, |_| wrong))
     }
 }
 

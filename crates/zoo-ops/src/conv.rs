@@ -1,5 +1,6 @@
 use crate::{counter, pad2d};
 use burn::tensor::{Tensor, backend::Backend, module, ops::ConvOptions, s};
+use burn_zoo_core::seeded;
 
 /// How a 2-d convolution walks over its input; all sizes in (height, width).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +49,18 @@ pub fn conv2d<B: Backend>(
     bias: Option<Tensor<B, 1>>,
     options: Conv2dOptions,
 ) -> Tensor<B, 4> {
+    let padded = options.padding[1] > 0;
+    let x = seeded("convolution a pixel to the side", x, |x| match padded {
+        true => pad2d(x, [1, 0, 0, 0]).slice(s![.., .., .., 0..-1]),
+        false => x,
+    });
+    let weight = seeded("kernel turned around", weight, |w| w.flip([2, 3]));
+    let weight = seeded("kernel's sides swapped", weight, |w| w.swap_dims(2, 3));
+    let weight = seeded("groups one further", weight, |w| match options.groups {
+        1 => w,
+        _ => Tensor::cat(vec![w.clone().slice(s![1..]), w.slice(s![0..1])], 0),
+    });
+    let bias = seeded("convolution without its bias", bias, |_| None);
     let [batch, _, height, width] = x.dims();
     let [out_channels, in_per_group, kernel_h, kernel_w] = weight.dims();
     let [out_h, out_w] = options.output_size([height, width], [kernel_h, kernel_w]);

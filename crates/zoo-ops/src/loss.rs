@@ -1,4 +1,5 @@
 use burn::tensor::{Int, Tensor, activation::log_softmax, backend::Backend};
+use burn_zoo_core::seeded;
 
 /// Mean softmax cross-entropy with label smoothing `ε`, PyTorch's `cross_entropy`.
 ///
@@ -13,14 +14,23 @@ pub fn cross_entropy<B: Backend>(
     targets: Tensor<B, 1, Int>,
     label_smoothing: f64,
 ) -> Tensor<B, 1> {
+    let [batch, classes] = logits.dims();
     let log_p = log_softmax(logits, 1);
     let picked = log_p
         .clone()
         .gather(1, targets.unsqueeze_dim(1))
         .mean()
         .neg();
+    let picked = seeded("loss summed over the batch", picked, |mean| {
+        mean * batch as f64
+    });
     if label_smoothing == 0.0 {
         return picked;
     }
+    let label_smoothing = seeded(
+        "smoothing over the other classes",
+        label_smoothing,
+        |share| share * classes as f64 / (classes - 1).max(1) as f64,
+    );
     picked * (1.0 - label_smoothing) - log_p.mean() * label_smoothing
 }

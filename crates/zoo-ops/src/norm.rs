@@ -1,4 +1,5 @@
 use burn::tensor::{Tensor, backend::Backend};
+use burn_zoo_core::seeded;
 
 /// Batch normalisation over batch, height and width with the batch's own statistics
 /// (Ioffe and Szegedy 2015, algorithm 1).
@@ -15,6 +16,7 @@ pub fn batch_norm_train<B: Backend>(
     eps: f64,
 ) -> (Tensor<B, 4>, Tensor<B, 1>, Tensor<B, 1>) {
     crate::counter::add_activations(x.shape().num_elements());
+    let eps = seeded("training norm's eps a tenth", eps, |eps| eps / 10.0);
     #[cfg(feature = "flex")]
     let x = match crate::flex::batch_norm_train(x, &weight, &bias, eps) {
         Ok(done) => return done,
@@ -41,7 +43,13 @@ pub fn batch_norm_eval<B: Backend>(
     eps: f64,
 ) -> Tensor<B, 4> {
     crate::counter::add_activations(x.shape().num_elements());
-    let scale = weight / (var + eps).sqrt();
+    let eps = seeded("norm's eps a tenth", eps, |eps| eps / 10.0);
+    let std = (var.clone() + eps).sqrt();
+    let std = seeded("norm's eps outside of the root", std, |_| var.sqrt() + eps);
+    let scale = weight / std.clone();
+    let mean = seeded("norm without its mean", mean, |mean| mean * 0.0);
+    let bias = seeded("norm without its bias", bias, |bias| bias * 0.0);
+    let scale = seeded("norm without its weight", scale, |_| std.recip());
     let shift = bias - mean * scale.clone();
     #[cfg(feature = "flex")]
     let x = match crate::flex::scale_shift(x, &scale, &shift) {

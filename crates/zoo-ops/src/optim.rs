@@ -1,4 +1,5 @@
 use burn::tensor::{Tensor, backend::Backend};
+use burn_zoo_core::seeded;
 
 /// AdamW (Loshchilov and Hutter 2019) with PyTorch's defaults.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -47,6 +48,10 @@ pub fn adamw_step<B: Backend, const D: usize>(
     config: &AdamW,
 ) -> (Tensor<B, D>, Tensor<B, D>, Tensor<B, D>) {
     let (beta1, beta2) = config.betas;
+    let eps = seeded("AdamW's eps as Burn's", config.eps, |_| 1e-5);
+    let grad = seeded("AdamW's decay in the gradient", grad, |grad| {
+        grad + param.clone() * config.weight_decay
+    });
     let square = grad.clone() * grad.clone();
     let (m, v) = match state {
         Some((m, v)) => (
@@ -55,13 +60,15 @@ pub fn adamw_step<B: Backend, const D: usize>(
         ),
         None => (grad * (1.0 - beta1), square * (1.0 - beta2)),
     };
-    let correction1 = 1.0 - beta1.powf(step as f64);
-    let correction2 = 1.0 - beta2.powf(step as f64);
-    let denominator = v.clone().sqrt() / correction2.sqrt() + config.eps;
-    let decayed = if config.weight_decay == 0.0 {
+    let step = seeded("AdamW's step from 2", step as f64, |step| step + 1.0);
+    let correction1 = 1.0 - beta1.powf(step);
+    let correction2 = 1.0 - beta2.powf(step);
+    let denominator = v.clone().sqrt() / correction2.sqrt() + eps;
+    let decay = seeded("AdamW without decay", config.weight_decay, |_| 0.0);
+    let decayed = if decay == 0.0 {
         param
     } else {
-        param * (1.0 - lr * config.weight_decay)
+        param * (1.0 - lr * decay)
     };
     let param = decayed - m.clone() / denominator * (lr / correction1);
     (param, m, v)
@@ -80,10 +87,11 @@ pub fn sgd_step<B: Backend, const D: usize>(
     lr: f64,
     config: &Sgd,
 ) -> (Tensor<B, D>, Option<Tensor<B, D>>) {
-    let grad = if config.weight_decay == 0.0 {
+    let decay = seeded("SGD without decay", config.weight_decay, |_| 0.0);
+    let grad = if decay == 0.0 {
         grad
     } else {
-        grad + param.clone() * config.weight_decay
+        grad + param.clone() * decay
     };
     if config.momentum == 0.0 {
         return (param - grad * lr, None);
@@ -92,7 +100,10 @@ pub fn sgd_step<B: Backend, const D: usize>(
         Some(buffer) => buffer * config.momentum + grad.clone(),
         None => grad.clone(),
     };
-    let direction = if config.nesterov {
+    let buffer = seeded("SGD's first gradient dampened", buffer, |b| {
+        b * (1.0 - config.momentum)
+    });
+    let direction = if seeded("SGD without Nesterov", config.nesterov, |_| false) {
         grad + buffer.clone() * config.momentum
     } else {
         buffer.clone()

@@ -1,4 +1,5 @@
 use burn::tensor::{Tensor, backend::Backend, module};
+use burn_zoo_core::seeded;
 
 /// Maximum over windows; padding never wins, as in PyTorch's `MaxPool2d`.
 ///
@@ -27,9 +28,10 @@ pub fn max_pool2d<B: Backend>(
 /// Mean over height and width: `[batch, channels, height, width]` to `[batch, channels]`.
 pub fn global_avg_pool2d<B: Backend>(x: Tensor<B, 4>) -> Tensor<B, 2> {
     let [batch, channels, height, width] = x.dims();
-    x.reshape([batch, channels, height * width])
-        .mean_dim(2)
-        .reshape([batch, channels])
+    let x = x.reshape([batch, channels, height * width]);
+    let mean = x.clone().mean_dim(2);
+    let mean = seeded("largest for the mean", mean, |_| x.max_dim(2));
+    mean.reshape([batch, channels])
 }
 
 /// Zeros around an image, `[left, right, top, bottom]` of them.

@@ -2,6 +2,7 @@ use burn::module::{AutodiffModule, Param};
 use burn::tensor::Tensor;
 use burn::tensor::backend::{AutodiffBackend, Backend};
 use burn_zoo_checkpoint::{FlatGradients, ParamVisitor, visit_params};
+use burn_zoo_core::seeded;
 
 /// Path and number of elements of every parameter that receives a gradient.
 pub fn trainable<B: AutodiffBackend, M: AutodiffModule<B>>(model: &M) -> Vec<(String, usize)> {
@@ -38,9 +39,17 @@ pub fn clip_global_norm<B: AutodiffBackend>(
     norm: f64,
     max_norm: f64,
 ) {
-    let scale = max_norm / (norm + 1e-6);
+    let scale = seeded(
+        "clipping without its 1e-6",
+        max_norm / (norm + 1e-6),
+        |_| max_norm / norm,
+    );
     if scale < 1.0 {
         for grad in grads.values_mut() {
+            let own = grad.clone();
+            let scale = seeded("clipping each gradient by itself", scale, |_| {
+                (max_norm / number((own.clone() * own).sum()).sqrt()).min(1.0)
+            });
             *grad = grad.clone() * scale;
         }
     }

@@ -84,16 +84,56 @@ impl Check {
 }
 
 /// Which tensors are compared together, on which rung and how.
-struct Group {
+pub(crate) struct Group {
     /// The part of the run that gives them.
     part: &'static str,
     rung: &'static str,
     kind: Kind,
-    what: String,
+    pub what: String,
     prefix: String,
     /// The least norm that an error is divided by, as a share of the largest: what is pure rounding beside
     /// the rest is not compared with itself.
     floor: f64,
+}
+
+impl Group {
+    /// A group of a module that is not the zoo's.
+    pub(crate) fn own(kind: Kind, what: &str, prefix: &str, floor: f64) -> Self {
+        Self {
+            part: "",
+            rung: "L4",
+            kind,
+            what: what.into(),
+            prefix: prefix.into(),
+            floor,
+        }
+    }
+
+    fn limit(&self, limits: Limits) -> f64 {
+        match self.what.contains("weights") || self.kind == Kind::Gradients {
+            true => limits.gradients,
+            false => limits.outputs,
+        }
+    }
+}
+
+/// Compares the tensors of one group.
+pub(crate) fn compare_group(
+    rung: &str,
+    of: &Group,
+    got: &Tensors,
+    want: &Tensors,
+    limits: Limits,
+    order: Option<&Vec<String>>,
+    dtype: DType,
+) -> Check {
+    let comparison = Comparison {
+        got: group(got, &of.prefix),
+        want: group(want, &of.prefix),
+        limit: of.limit(limits),
+        floor: of.floor,
+    };
+    comparison.check(rung, of, order, dtype)
 }
 
 fn groups() -> Vec<Group> {
@@ -185,10 +225,7 @@ pub fn compare(
         let mut comparison = Comparison {
             got: group(&got.tensors, &of.prefix),
             want: wanted,
-            limit: match of.what.ends_with("weights") || of.kind == Kind::Gradients {
-                true => limits.gradients,
-                false => limits.outputs,
-            },
+            limit: of.limit(limits),
             floor: of.floor,
         };
         if of.part == "train" && of.kind == Kind::Gradients {

@@ -60,6 +60,11 @@ impl Lane {
         found.ok_or_else(|| Error::unknown("lane", name, LANES.iter().map(|lane| lane.name)))
     }
 
+    /// The lane that the others are compared with: burn-ndarray in f64.
+    pub fn reference() -> Self {
+        LANES[0]
+    }
+
     /// Whether the others are compared with it.
     pub fn is_reference(&self) -> bool {
         *self == LANES[0]
@@ -69,7 +74,7 @@ impl Lane {
     /// prints it, on either side of these. In half types the limit is four times upstream's own error of the
     /// same case, or of a usual case where that is less; but never more than half the gradient, where
     /// upstream's has a ReLU that rounding flips.
-    pub fn limits(&self, fixture: &Fixture) -> Limits {
+    pub fn limits(&self, fixture: Option<&Fixture>) -> Limits {
         const BF16: [f64; 2] = [8e-3, 5e-2];
         const F16: [f64; 2] = [1e-3, 2e-2];
         let limits = |outputs, gradients| Limits { outputs, gradients };
@@ -81,7 +86,10 @@ impl Lane {
             DType::F32 if self.backend == "cuda" => ("f16", F16),
             _ => return limits(2e-5, 2e-4),
         };
-        let of = |name: &str| fixture.half_errors.get(name).copied().unwrap_or(usual);
+        let of = |name: &str| {
+            let upstream = fixture.and_then(|fixture| fixture.half_errors.get(name));
+            upstream.copied().unwrap_or(usual)
+        };
         // What flips in one half type may flip in the other.
         let flips = of("bf16")[1].max(of("f16")[1]);
         let outputs = 4.0 * usual[0].max(of(name)[0]);

@@ -5,16 +5,19 @@
 //!   ten optimizer steps;
 //! - [`compare`] gives a [`Check`] for each kind of tensor, against upstream or against the zoo itself
 //!   on the reference [`Lane`], burn-ndarray in f64;
+//! - [`check_parity`] does the same for any other module;
 //! - a [`Report`] collects the lanes of one run.
 
 mod compare;
 mod fixture;
 mod lane;
 mod measure;
+mod own;
 mod report;
 
 pub use compare::{Check, Kind, compare};
 pub use fixture::Fixture;
 pub use lane::{LANES, Lane, Limits};
 pub use measure::{Measured, OPTIMIZERS, measure};
+pub use own::{Inputs, Parity, Subject, check_parity};
 pub use report::{CaseReport, LaneReport, Report, Status};

@@ -8,7 +8,6 @@
 //! - [`with_backend`] runs code that is generic over the backend on the one a user names.
 
 mod auto;
-mod backend;
 mod card;
 mod export;
 mod family;
@@ -18,13 +17,10 @@ mod pretrained;
 mod verify;
 
 pub use auto::{AutoConfig, AutoModel, Entry, WithModel, find, models};
-pub use backend::{BackendKind, DeviceSpec, WithBackend, with_backend};
+pub use burn_zoo_backend::{BackendKind, DeviceSpec, WithBackend, with_backend};
 pub use card::ModelCard;
 pub use export::{ExportOptions, export, upstreams};
 pub use forward::forward;
 pub use pretrained::Pretrained;
 #[cfg(feature = "verify")]
-pub use {
-    backend::with_lane,
-    verify::{fixtures, run_lane},
-};
+pub use verify::{fixtures, run_lane};

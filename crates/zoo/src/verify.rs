@@ -1,8 +1,9 @@
 //! Every family's cases on a lane: the zoo's side of [`burn_zoo_parity`].
 
-use crate::{AutoConfig, WithBackend, WithModel, with_lane};
+use crate::{AutoConfig, WithBackend, WithModel};
 use burn::module::AutodiffModule;
 use burn::tensor::backend::{AutodiffBackend, BackendTypes};
+use burn_zoo_backend::on_lane;
 use burn_zoo_checkpoint::{KeyMap, LazyTensors, Tensors, write_safetensors};
 use burn_zoo_core::{Error, ImageClassifier, Result};
 use burn_zoo_parity::{CaseReport, Check, Fixture, Kind, Lane, Measured, compare, measure};
@@ -52,7 +53,7 @@ pub fn run_lane(
         work,
         each,
     };
-    with_lane(&lane, device, run)?
+    on_lane(lane.backend, lane.fused, device, run)?
 }
 
 struct RunLane<'a> {
@@ -125,7 +126,7 @@ impl RunLane<'_> {
         report.generic = measured.counts.generic;
         report.checks.push(Check::loaded(fixture));
         let path = self.reference(fixture);
-        let limits = self.lane.limits(fixture);
+        let limits = self.lane.limits(Some(fixture));
         if self.lane.is_reference() {
             write_safetensors(&path, &measured.tensors)?;
             report

@@ -17,6 +17,7 @@ mod hub_faults;
 mod images;
 mod knn;
 mod layouts;
+mod mutations;
 mod presets;
 mod real_weights;
 mod repository;

@@ -7,6 +7,7 @@ mod markdown;
 use crate::compare::{Check, Kind};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Every lane of one run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -108,6 +109,26 @@ impl LaneReport {
 }
 
 impl Report {
+    /// Without a lane so far.
+    pub fn new(machine: String) -> Self {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        Self {
+            version: env!("CARGO_PKG_VERSION").into(),
+            unix_time: now.map_or(0, |time| time.as_secs()),
+            machine,
+            lanes: Vec::new(),
+        }
+    }
+
+    /// Fails unless every lane was run and passed.
+    ///
+    /// # Panics
+    /// With a line for each comparison that failed, and for each lane that was not run.
+    pub fn assert_passed(&self) {
+        let passed = self.lanes.iter().all(|lane| lane.status == Status::Passed);
+        assert!(passed && !self.lanes.is_empty(), "{}", self.markdown());
+    }
+
     /// The lanes that ended so.
     pub fn with(&self, status: Status) -> impl Iterator<Item = &LaneReport> {
         self.lanes.iter().filter(move |lane| lane.status == status)

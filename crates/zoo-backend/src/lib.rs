@@ -1,3 +1,8 @@
+//! Code that is generic over the backend, run on the one that a user names: by its name and the number
+//! of a device, or as a lane that is compared with others, with kernels fused or not.
+//!
+//! A backend is there if its feature is; a missing driver or device is an error, not a panic.
+
 use burn::backend::Autodiff;
 use burn::tensor::backend::AutodiffBackend;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
@@ -94,18 +99,21 @@ pub fn with_backend<F: WithBackend>(spec: DeviceSpec, f: F) -> Result<F::Output>
     }
 }
 
-/// Runs `f` on the backend of a lane, on the device of this number.
+/// Runs `f` on the backend of this name, with fused kernels or without where it could fuse them, on the
+/// device of this number.
 ///
 /// # Errors
 /// As [`with_backend`].
-#[cfg(feature = "verify")]
-pub fn with_lane<F: WithBackend>(
-    lane: &burn_zoo_parity::Lane,
+#[allow(unused_variables)]
+pub fn on_lane<F: WithBackend>(
+    backend: &str,
+    fused: bool,
     index: usize,
     f: F,
 ) -> Result<F::Output> {
-    check_index(lane.backend, index)?;
-    match (lane.backend, lane.fused) {
+    check_index(backend, index)?;
+    match (backend, fused) {
+        #[cfg(any(feature = "ndarray", feature = "reference"))]
         ("ndarray", _) => Ok(f.run::<Autodiff<burn_ndarray::NdArray>>(Default::default())),
         #[cfg(feature = "flex")]
         ("flex", _) => Ok(f.run::<Autodiff<burn_flex::Flex>>(Default::default())),

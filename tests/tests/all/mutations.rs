@@ -1,0 +1,200 @@
+//! The proofs find every seeded bug and raise no false alarm.
+//!
+//! Each bug is switched on by its name (`burn_zoo_core::seeded`), every case is run on burn-ndarray in
+//! f64 and compared with upstream. What is printed says for each where it was first seen, how large it is
+//! there, and whether flex in f32 would have seen it too.
+
+use burn::backend::Autodiff;
+use burn::module::AutodiffModule;
+use burn::tensor::backend::AutodiffBackend;
+use burn::tensor::{DType, TensorData};
+use burn_flex::Flex;
+use burn_ndarray::NdArray;
+use burn_zoo::{AutoConfig, WithModel, fixtures};
+use burn_zoo_checkpoint::{KeyMap, Tensors};
+use burn_zoo_core::{ImageClassifier, with_seeded_bug};
+use burn_zoo_parity::{Check, Fixture, Lane, Measured, compare, measure};
+use rand::seq::SliceRandom;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+/// A bug, and the check that must find it.
+const BUGS: [(&str, &str); 39] = [
+    ("ReLU6 without its 6", "stages"),
+    ("SiLU as quick GELU", "stages"),
+    ("hard swish as SiLU", "stages"),
+    ("hard sigmoid as sigmoid", "stages"),
+    ("sigmoid as hard sigmoid", "stages"),
+    ("GELU by a tangent", "stages"),
+    ("quick GELU for GELU", "stages"),
+    ("derivative of GELU by a tangent", "gradients"),
+    ("training norm's eps a tenth", "training logits"),
+    ("norm's eps a tenth", "stages"),
+    ("norm's eps outside of the root", "stages"),
+    ("norm without its mean", "stages"),
+    ("norm without its bias", "stages"),
+    ("convolution a pixel to the side", "stages"),
+    ("kernel turned around", "stages"),
+    ("kernel's sides swapped", "stages"),
+    ("groups one further", "stages"),
+    ("convolution without its bias", "stages"),
+    ("linear layer without its bias", "logits"),
+    ("largest for the mean", "stages"),
+    ("loss summed over the batch", "training loss"),
+    ("smoothing over the other classes", "training loss"),
+    ("AdamW's eps as Burn's", "adamw weights"),
+    ("AdamW's decay in the gradient", "adamw weights"),
+    ("AdamW's step from 2", "adamw weights"),
+    ("AdamW without decay", "adamw weights"),
+    ("SGD without decay", "sgd weights"),
+    ("SGD's first gradient dampened", "sgd weights"),
+    ("SGD without Nesterov", "sgd_clip weights"),
+    ("clipping without its 1e-6", "sgd_clip weights"),
+    ("clipping each gradient by itself", "sgd_clip weights"),
+    ("running variance biased", "running statistics"),
+    ("momentum the other way", "running statistics"),
+    ("odd zero on the left", "stages"),
+    ("squeeze and excitation left out", "stages"),
+    ("input not added", "stages"),
+    ("shortcut left out", "stages"),
+    ("bottleneck strides where the other does", "stages"),
+    ("norm without its weight", "stages"),
+];
+
+struct Run<'a>(&'a Fixture, DType);
+
+impl<B: AutodiffBackend> WithModel<B> for Run<'_> {
+    type Output = burn_zoo_core::Result<Measured>;
+
+    fn run<M>(self, model: M, key_maps: Vec<KeyMap>) -> Self::Output
+    where
+        M: AutodiffModule<B> + ImageClassifier<B>,
+        M::InnerModule: ImageClassifier<B::InnerBackend>,
+    {
+        measure(model, &key_maps, self.0, self.1, &Default::default())
+    }
+}
+
+fn measured<B: AutodiffBackend>(fixture: &Fixture, dtype: DType) -> Measured {
+    let config: AutoConfig =
+        serde_json::from_value(fixture.config.clone()).expect("a configuration");
+    let device = Default::default();
+    let ran = config.with_model::<B, _>(Some(1), &device, Run(fixture, dtype));
+    ran.expect("a valid configuration").expect("every key fits")
+}
+
+fn exact(fixture: &Fixture) -> Vec<Check> {
+    let lane = Lane::find("ndarray-f64").expect("a lane");
+    let measured = measured::<Autodiff<NdArray>>(fixture, lane.dtype);
+    compare(
+        &measured,
+        fixture,
+        None,
+        lane.dtype,
+        lane.limits(Some(fixture)),
+    )
+}
+
+/// flex in f32 against these results.
+fn fast(fixture: &Fixture, reference: &Tensors) -> Vec<Check> {
+    let lane = Lane::find("flex-f32").expect("a lane");
+    let measured = measured::<Autodiff<Flex>>(fixture, lane.dtype);
+    compare(
+        &measured,
+        fixture,
+        Some(reference),
+        lane.dtype,
+        lane.limits(Some(fixture)),
+    )
+}
+
+fn upstream(fixture: &Fixture) -> Tensors {
+    let mut all = fixture.tensors.clone();
+    all.extend(fixture.steps.clone().unwrap_or_default());
+    all
+}
+
+fn find_bug(bug: &'static str, by: &str, cases: &[Fixture]) -> Result<String, String> {
+    let (checks, met) = with_seeded_bug(bug, || {
+        let checks = |fixture| exact(fixture).into_iter().map(move |check| (fixture, check));
+        cases.iter().flat_map(checks).collect::<Vec<_>>()
+    });
+    if met == 0 {
+        return Err("its place is not passed in any case".into());
+    }
+    let found = checks
+        .iter()
+        .find(|(_, check)| !check.passed && check.what == by);
+    let Some((fixture, check)) = found else {
+        let others: Vec<_> = checks
+            .iter()
+            .filter(|c| !c.1.passed)
+            .map(|c| &c.1.what)
+            .collect();
+        return Err(format!("not found by {by}, only by {others:?}"));
+    };
+    let place = check.first.as_deref().unwrap_or(&check.worst);
+    if place.is_empty() || (by == "stages") != check.first.is_some() {
+        return Err(format!("found by {by}, but not where: {check:?}"));
+    }
+    // Of all cases, since another may show it more.
+    let (in_f32, _) = with_seeded_bug(bug, || {
+        let fails = |fixture| {
+            fast(fixture, &upstream(fixture))
+                .iter()
+                .any(|check| !check.passed)
+        };
+        cases.iter().any(fails)
+    });
+    let sees = if in_f32 { "sees it" } else { "does not" };
+    Ok(format!(
+        "{bug} | {} {by} | {place} | {:.1e} (limit {:.0e}) | {sees}",
+        fixture.name, check.error, check.limit
+    ))
+}
+
+#[test]
+fn every_seeded_bug_is_found_by_name_of_its_place() {
+    let cases = fixtures(&[]).expect("they are embedded");
+    let found = BUGS.map(|(bug, by)| (bug, find_bug(bug, by, &cases)));
+    for (_, line) in &found {
+        println!("{}", line.as_deref().unwrap_or("?"));
+    }
+    let missed: Vec<_> = found.iter().filter(|(_, found)| found.is_err()).collect();
+    assert!(missed.is_empty(), "{missed:#?}");
+}
+
+/// The same case with other numbers: those of each tensor in another order, and new inputs.
+fn shuffled(fixture: &Fixture, seed: u64) -> Fixture {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let mut other = fixture.clone();
+    other.steps = None;
+    for data in other.tensors.values_mut() {
+        if data.dtype == DType::F64 {
+            let mut numbers: Vec<f64> = data.iter::<f64>().collect();
+            numbers.shuffle(&mut rng);
+            *data = TensorData::new(numbers, data.shape.clone());
+        }
+    }
+    let input = other.tensors.get_mut("input").expect("a fixture has one");
+    let numbers: Vec<f64> = input
+        .iter::<f64>()
+        .map(|_| rng.random_range(-2.0..2.0))
+        .collect();
+    *input = TensorData::new(numbers, input.shape.clone());
+    other
+}
+
+#[test]
+fn two_hundred_clean_runs_raise_no_alarm() {
+    let cases = fixtures(&[]).expect("they are embedded");
+    let mut alarms = Vec::new();
+    for seed in 0..200 {
+        let fixture = shuffled(&cases[seed as usize % cases.len()], seed);
+        let reference = measured::<Autodiff<NdArray>>(&fixture, DType::F64);
+        let checks = fast(&fixture, &reference.tensors);
+        let alarm = checks.into_iter().filter(|check| !check.passed);
+        alarms.extend(alarm.map(|check| format!("{seed} {}: {}", fixture.name, check.sentence())));
+    }
+    assert!(alarms.is_empty(), "{alarms:#?}");
+}
