@@ -10,6 +10,13 @@ use burn::tensor::backend::Backend;
 use burn_zoo_core::{Error, Result};
 use std::str::FromStr;
 
+/// Kernels are not fused: on wgpu fused ones give wrong logits for some networks (docs/src/verify.md), and CUDA
+/// fuses with the same code.
+#[cfg(feature = "wgpu")]
+type UnfusedWgpu = burn_wgpu::CubeBackend<burn_wgpu::WgpuRuntime, f32, i32, u32>;
+#[cfg(feature = "cuda")]
+type UnfusedCuda = burn_cubecl::CubeBackend<burn_cubecl::cubecl::cuda::CudaRuntime, f32, i32, u8>;
+
 /// A backend by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BackendKind {
@@ -86,13 +93,13 @@ pub fn with_backend<F: WithBackend>(spec: DeviceSpec, f: F) -> Result<F::Output>
         BackendKind::NdArray => Ok(f.run::<Autodiff<burn_ndarray::NdArray>>(Default::default())),
         #[cfg(feature = "wgpu")]
         BackendKind::Wgpu => {
-            let device = wgpu_device::<burn_wgpu::Wgpu>(spec.index)?;
-            Ok(f.run::<Autodiff<burn_wgpu::Wgpu>>(device))
+            let device = wgpu_device::<UnfusedWgpu>(spec.index)?;
+            Ok(f.run::<Autodiff<UnfusedWgpu>>(device))
         }
         #[cfg(feature = "cuda")]
         BackendKind::Cuda => {
-            let device = cuda_device::<burn_cuda::Cuda>(spec.index)?;
-            Ok(f.run::<Autodiff<burn_cuda::Cuda>>(device))
+            let device = cuda_device::<UnfusedCuda>(spec.index)?;
+            Ok(f.run::<Autodiff<UnfusedCuda>>(device))
         }
         #[allow(unreachable_patterns)]
         _ => Err(absent(name)),
@@ -124,9 +131,8 @@ pub fn on_lane<F: WithBackend>(
         }
         #[cfg(feature = "wgpu")]
         ("wgpu", false) => {
-            type Unfused = burn_wgpu::CubeBackend<burn_wgpu::WgpuRuntime, f32, i32, u32>;
-            let device = wgpu_device::<Unfused>(index)?;
-            Ok(f.run::<Autodiff<Unfused>>(device))
+            let device = wgpu_device::<UnfusedWgpu>(index)?;
+            Ok(f.run::<Autodiff<UnfusedWgpu>>(device))
         }
         #[cfg(feature = "cuda")]
         ("cuda", true) => {
@@ -135,10 +141,8 @@ pub fn on_lane<F: WithBackend>(
         }
         #[cfg(feature = "cuda")]
         ("cuda", false) => {
-            use burn_cubecl::{CubeBackend, cubecl::cuda::CudaRuntime};
-            type Unfused = CubeBackend<CudaRuntime, f32, i32, u8>;
-            let device = cuda_device::<Unfused>(index)?;
-            Ok(f.run::<Autodiff<Unfused>>(device))
+            let device = cuda_device::<UnfusedCuda>(index)?;
+            Ok(f.run::<Autodiff<UnfusedCuda>>(device))
         }
         (name, _) => Err(absent(name)),
     }

@@ -91,6 +91,8 @@ pub(crate) struct Group {
     kind: Kind,
     pub what: String,
     prefix: String,
+    /// What they are compared with, where that has another name.
+    wanted: Option<&'static str>,
     /// The least norm that an error is divided by, as a share of the largest: what is pure rounding beside
     /// the rest is not compared with itself.
     floor: f64,
@@ -105,6 +107,7 @@ impl Group {
             kind,
             what: what.into(),
             prefix: prefix.into(),
+            wanted: None,
             floor,
         }
     }
@@ -144,9 +147,22 @@ fn groups() -> Vec<Group> {
         kind,
         what: what.into(),
         prefix: prefix.into(),
+        wanted: None,
         floor,
     };
+    let plain = group(
+        "eval",
+        "L1",
+        Outputs,
+        "logits without stages",
+        "eval.plain",
+        0.0,
+    );
     let mut groups = vec![
+        Group {
+            wanted: Some("eval.logits"),
+            ..plain
+        },
         group("eval", "L1", Outputs, "stages", "eval.stage.", 0.0),
         group("eval", "L1", Outputs, "logits", "eval.logits", 0.0),
         group("eval", "L2", Gradients, "gradients", "eval.grad.", 1e-4),
@@ -213,13 +229,11 @@ pub fn compare(
         if !takes(fixture, dtype, of.part) {
             continue;
         }
+        let prefix = of.wanted.unwrap_or(&of.prefix);
         let wanted = match (reference, of.part) {
-            (Some(reference), _) => group(reference, &of.prefix),
-            (None, "eval" | "train") => fixture.group(&of.prefix),
-            (None, _) => group(
-                fixture.steps.as_ref().unwrap_or(&fixture.tensors),
-                &of.prefix,
-            ),
+            (Some(reference), _) => group(reference, prefix),
+            (None, "eval" | "train") => fixture.group(prefix),
+            (None, _) => group(fixture.steps.as_ref().unwrap_or(&fixture.tensors), prefix),
         };
         let rung = if reference.is_some() { "L4" } else { of.rung };
         let mut comparison = Comparison {

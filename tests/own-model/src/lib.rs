@@ -19,7 +19,9 @@ impl<B: Backend> Net<B> {
     pub fn new(device: &B::Device) -> Self {
         Self {
             conv1: Conv2dConfig::new([3, 8], [3, 3]).init(device),
-            conv2: Conv2dConfig::new([8, 16], [3, 3]).with_stride([2, 2]).init(device),
+            conv2: Conv2dConfig::new([8, 16], [3, 3])
+                .with_stride([2, 2])
+                .init(device),
             head: LinearConfig::new(16, 5).init(device),
         }
     }
@@ -28,7 +30,9 @@ impl<B: Backend> Net<B> {
     pub fn features(&self, x: Tensor<B, 4>) -> Tensor<B, 2> {
         let x = relu(self.conv2.forward(relu(self.conv1.forward(x))));
         let [batch, channels, height, width] = x.dims();
-        x.reshape([batch, channels, height * width]).mean_dim(2).reshape([batch, channels])
+        x.reshape([batch, channels, height * width])
+            .mean_dim(2)
+            .reshape([batch, channels])
     }
 
     /// Logits, `[batch, 5]`.

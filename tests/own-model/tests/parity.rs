@@ -20,8 +20,13 @@ impl Subject for Whole {
     }
 
     fn inputs(&self) -> Tensors {
-        let pixels: Vec<f64> = (0..2 * 3 * 12 * 12).map(|i| (i * 31 % 101) as f64 / 50.0 - 1.0).collect();
-        Tensors::from([("pixels".to_string(), TensorData::new(pixels, [2, 3, 12, 12]))])
+        let pixels: Vec<f64> = (0..2 * 3 * 12 * 12)
+            .map(|i| (i * 31 % 101) as f64 / 50.0 - 1.0)
+            .collect();
+        Tensors::from([(
+            "pixels".to_string(),
+            TensorData::new(pixels, [2, 3, 12, 12]),
+        )])
     }
 
     fn forward<B: AutodiffBackend>(
@@ -34,14 +39,20 @@ impl Subject for Whole {
         if self.wrong && !B::name(&features.device()).contains("ndarray") {
             features = features * 1.001;
         }
-        stages.stage("features", features.clone().flatten(0, 1), features.dims().to_vec());
+        stages.stage(
+            "features",
+            features.clone().flatten(0, 1),
+            features.dims().to_vec(),
+        );
         model.forward(inputs.float::<4>("pixels")).flatten(0, 1)
     }
 }
 
 #[test]
 fn backends_agree() {
-    let report = check_parity(&Whole { wrong: false }).lanes(["flex-f32"]).run();
+    let report = check_parity(&Whole { wrong: false })
+        .lanes(["flex-f32"])
+        .run();
     let report = report.expect("the reference is always there");
     println!("{}", report.markdown());
     report.assert_passed();
@@ -49,16 +60,23 @@ fn backends_agree() {
 
 #[test]
 fn a_difference_is_placed() {
-    let report = check_parity(&Whole { wrong: true }).lanes(["flex-f32"]).run();
+    let report = check_parity(&Whole { wrong: true })
+        .lanes(["flex-f32"])
+        .run();
     let lane = &report.expect("the reference is always there").lanes[0];
     assert_eq!(lane.status, Status::Failed);
     let failed = lane.cases[0].checks.iter().find(|check| !check.passed);
-    assert_eq!(failed.expect("a failure").first.as_deref(), Some("features"));
+    assert_eq!(
+        failed.expect("a failure").first.as_deref(),
+        Some("features")
+    );
 }
 
 #[test]
 fn what_is_not_there_is_not_said_to_have_passed() {
-    let report = check_parity(&Whole { wrong: false }).lanes(["cuda-f32"]).run();
+    let report = check_parity(&Whole { wrong: false })
+        .lanes(["cuda-f32"])
+        .run();
     let report = report.expect("the reference is always there");
     assert_eq!(report.lanes[0].status, Status::NotRun);
     assert!(std::panic::catch_unwind(|| report.assert_passed()).is_err());

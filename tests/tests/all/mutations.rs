@@ -116,7 +116,11 @@ fn upstream(fixture: &Fixture) -> Tensors {
 
 fn find_bug(bug: &'static str, by: &str, cases: &[Fixture]) -> Result<String, String> {
     let (checks, met) = with_seeded_bug(bug, || {
-        let checks = |fixture| exact(fixture).into_iter().map(move |check| (fixture, check));
+        let checks = |fixture| {
+            exact(fixture)
+                .into_iter()
+                .map(move |check| (fixture, check))
+        };
         cases.iter().flat_map(checks).collect::<Vec<_>>()
     });
     if met == 0 {

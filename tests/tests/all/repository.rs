@@ -1,5 +1,6 @@
-//! The repository keeps its promises: the README's program is the one the consumer crate builds.
+//! The repository keeps its promises: what pages show is what was built and measured.
 
+use burn_zoo_parity::Report;
 use std::fs::read_to_string;
 use std::path::PathBuf;
 
@@ -43,5 +44,39 @@ fn every_family_has_an_example_that_cargo_knows() {
         assert!(manifest.contains(&entry), "{family}");
         let path = root().join(format!("examples/{family}.rs"));
         assert!(path.is_file(), "{}", path.display());
+    }
+}
+
+/// Puts `table` where `page` has it between its markers, if `BURN_ZOO_UPDATE` is set; otherwise it must be
+/// there.
+fn check_table(page: &str, marker: &str, table: &str) {
+    let path = root().join(page);
+    let text = read_to_string(&path).expect("a page");
+    let (start, end) = (format!("<!-- {marker} -->\n"), "<!-- end -->");
+    let (before, rest) = text.split_once(&start).expect("the marker");
+    let (shown, after) = rest.split_once(end).expect("the end marker");
+    if std::env::var_os("BURN_ZOO_UPDATE").is_some() {
+        let text = format!("{before}{start}{table}{end}{after}");
+        std::fs::write(&path, text).expect("writable");
+        return;
+    }
+    assert!(
+        shown == table,
+        "{page} differs from what it says it was generated from: run this test with BURN_ZOO_UPDATE=1"
+    );
+}
+
+#[test]
+fn tables_of_errors_are_what_zoo_verify_wrote() {
+    for name in ["verify-cpu", "verify-lavapipe"] {
+        let file = format!("docs/results/{name}.json");
+        let json = read_to_string(root().join(&file)).expect("a result");
+        let report: Report = serde_json::from_str(&json).expect("a report");
+        let marker = format!("generated from {file}");
+        check_table("docs/src/verify.md", &marker, &report.markdown());
+        if name == "verify-cpu" {
+            let marker = format!("ladder {marker}");
+            check_table("README.md", &marker, &report.ladder());
+        }
     }
 }

@@ -48,7 +48,9 @@ fn every_lane_of_the_cpu_passes() {
 #[test]
 fn fast_paths_are_what_is_compared_on_flex_in_f32_and_nowhere_else() {
     for case in &lane("flex-f32").cases {
-        assert!(case.fast > 0 && case.generic == 0, "{}", case.case);
+        // GELU has no fast path.
+        let gelu = case.case.ends_with("_gelu");
+        assert!(case.fast > 0 && (case.generic > 0) == gelu, "{}", case.case);
     }
     for name in [
         "ndarray-f64",

@@ -1,4 +1,4 @@
-use super::{Report, Status};
+use super::{CaseReport, LaneReport, Report, Status};
 use crate::compare::Kind;
 use std::fmt::Write;
 
@@ -46,7 +46,32 @@ impl Report {
             let reason = lane.reason.as_deref().unwrap_or_default();
             let _ = writeln!(text, "- not run: {}: {reason}", lane.lane);
         }
-        let _ = writeln!(text, "\n{}", self.summary());
+        let _ = writeln!(text, "\n{} ({})", self.summary(), self.origin());
+        text
+    }
+
+    /// A table of the families: the largest error of each rung against upstream, and the lanes that agree.
+    pub fn ladder(&self) -> String {
+        let mut text = String::from(
+            "| family | L0 keys | L1 outputs | L2 gradients | L3 ten steps | L4: lanes that agree with it |\n|---|---|---|---|---|---|\n",
+        );
+        let Some((exact, others)) = self.lanes.split_first() else {
+            return text;
+        };
+        for (family, kinds) in Report::families(exact) {
+            let [outputs, gradients, steps] = [Kind::Outputs, Kind::Gradients, Kind::Steps]
+                .map(|kind| kinds.get(&kind).copied().unwrap_or(f64::MAX));
+            let agrees = |lane: &&LaneReport| {
+                let mut cases = lane.cases.iter().filter(|case| case.family() == family);
+                lane.status != Status::NotRun && cases.all(CaseReport::passed)
+            };
+            let lanes = others.iter().filter(agrees).map(|lane| lane.lane.as_str());
+            let lanes = lanes.collect::<Vec<_>>().join(", ");
+            let _ = writeln!(
+                text,
+                "| {family} | all | {outputs:.0e} | {gradients:.0e} | {steps:.0e} | {lanes} |"
+            );
+        }
         text
     }
 }

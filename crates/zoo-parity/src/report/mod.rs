@@ -5,6 +5,7 @@ mod junit;
 mod markdown;
 
 use crate::compare::{Check, Kind};
+use chrono::DateTime;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -118,6 +119,19 @@ impl Report {
             machine,
             lanes: Vec::new(),
         }
+    }
+
+    /// Version, machine and day.
+    pub fn origin(&self) -> String {
+        let time = DateTime::from_timestamp(self.unix_time as i64, 0);
+        let day = time.map_or(String::new(), |time| time.format("%Y-%m-%d").to_string());
+        let parts = [
+            format!("Burn Zoo {}", self.version),
+            self.machine.clone(),
+            day,
+        ];
+        let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        parts.join(" · ")
     }
 
     /// Fails unless every lane was run and passed.
