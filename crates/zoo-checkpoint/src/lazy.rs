@@ -126,7 +126,7 @@ impl LazyTensor {
         match pairs.find(|(wide, narrow)| wide.is_finite() && narrow.is_infinite()) {
             Some((number, _)) => {
                 let message = format!(
-                    "key `{key}` holds {number:e}, which is too large for {:?}: ask for a wider type, such as bf16 or f32",
+                    "key `{key}` holds {number:e}, which is too large for {:?}: ask for a wider type: bf16 or f32, or f64",
                     narrow.dtype
                 );
                 Err(Error::malformed(&self.file, message))

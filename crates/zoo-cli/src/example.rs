@@ -75,9 +75,12 @@ impl Example {
             .name(self.name)
             .about(self.about)
             .after_help(help);
-        let matches = command.get_matches();
-        let parsed = Train::from_arg_matches(&matches).map_err(|e| e.exit());
-        let Ok(Train { mut args }) = parsed;
+        let matches = command.try_get_matches();
+        let parsed = matches.and_then(|matches| Train::from_arg_matches(&matches));
+        let Train { mut args } = match parsed {
+            Ok(parsed) => parsed,
+            Err(error) => return crate::wrong_usage(&error),
+        };
         args.default_model = Some(match args.dataset_name().as_str() {
             "image-folder" => large,
             _ => small,

@@ -21,6 +21,7 @@ mod verify;
 pub use example::Example;
 
 use burn_zoo_core::Result;
+use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 
 #[derive(Parser)]
@@ -62,7 +63,11 @@ enum Command {
 
 /// Runs the command line of this process and gives its exit code.
 pub fn main() -> i32 {
-    finish(match Cli::parse().command {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return wrong_usage(&error),
+    };
+    finish(match cli.command {
         Command::List(args) => list::run(&args),
         Command::Info(args) => info::run(&args),
         Command::Train(args) => return finish_code(train::run(*args)),
@@ -74,6 +79,23 @@ pub fn main() -> i32 {
         #[cfg(feature = "verify")]
         Command::Verify(args) => return finish_code(verify::run(&args)),
     })
+}
+
+/// Wrong usage in one line, as every other error; help and version as clap prints them. Gives the exit
+/// code.
+pub(crate) fn wrong_usage(error: &clap::Error) -> i32 {
+    let asks_for_help = error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
+    if !error.use_stderr() || asks_for_help {
+        // A reader that is gone wants no help.
+        let _ = error.print();
+        return error.exit_code();
+    }
+    let text = error.to_string();
+    let lines = text.lines().map(str::trim);
+    let said = lines.take_while(|line| !line.starts_with("Usage:"));
+    let said: Vec<&str> = said.filter(|line| !line.is_empty()).collect();
+    burn_zoo_core::note!("{}; --help explains the options", said.join(" "));
+    error.exit_code()
 }
 
 fn finish(result: Result<()>) -> i32 {

@@ -72,14 +72,18 @@ pub fn run(args: &Args) -> Result<i32> {
     }
     let older = args.baseline.as_deref().map(read_report).transpose()?;
     let work = tempfile::tempdir().map_err(Error::io(std::env::temp_dir(), "write into"))?;
+    if let Some(folder) = &args.report {
+        // Before the work, so that it is not lost to a folder that cannot be written.
+        std::fs::create_dir_all(folder).map_err(Error::io(folder, "create the folder"))?;
+        tempfile::tempfile_in(folder).map_err(Error::io(folder, "write into"))?;
+    }
     let cases = fixtures(&families)?.len();
     let progress = bar(cases * lanes.len(), "comparing");
     let mut report = Report::new(machine());
     for lane in lanes {
         progress.set_message(lane.name);
-        let done = run_apart(lane, args.device, &families, work.path(), &mut || {
-            progress.inc(1)
-        })?;
+        let mut each = || progress.inc(1);
+        let done = run_apart(lane, args.device, &families, work.path(), cases, &mut each)?;
         let reason = done
             .reason
             .as_deref()
@@ -94,12 +98,15 @@ pub fn run(args: &Args) -> Result<i32> {
         report.lanes.push(done);
     }
     progress.finish_and_clear();
+    show(args, &report)?;
     if let Some(folder) = &args.report {
         write(&report, folder)?;
     }
-    show(args, &report)?;
     for line in older.map_or(Vec::new(), |older| report.worse_than(&older)) {
-        burn_zoo_core::say!("worse: {line}");
+        match args.json {
+            true => burn_zoo_core::note!("worse: {line}"),
+            false => burn_zoo_core::say!("worse: {line}"),
+        }
     }
     let missing = |name: &String| {
         !report.with(Status::NotRun).all(|lane| lane.lane != *name)
@@ -150,7 +157,20 @@ fn lanes(args: &Args) -> Result<Vec<Lane>> {
         let dtype = dtype.is_none_or(|name| lane.name.split('-').nth(1) == Some(name));
         lane.is_reference() || (named && backend && dtype)
     };
-    Ok(LANES.iter().filter(asked).copied().collect())
+    let lanes: Vec<Lane> = LANES.iter().filter(asked).copied().collect();
+    let only_reference = args.lane.iter().all(|name| Lane::reference().name == name);
+    let reference = |name: &Option<String>, of: &str| name.as_ref().is_none_or(|name| name == of);
+    let means_it = only_reference
+        && reference(&args.backend, Lane::reference().backend)
+        && reference(&args.dtype, "f64");
+    if lanes.len() == 1 && !means_it {
+        let message = format!(
+            "and --backend and --dtype leave no lane; there are {}",
+            LANES.map(|lane| lane.name).join(", ")
+        );
+        return Err(Error::usage("--lane", message));
+    }
+    Ok(lanes)
 }
 
 /// The lane's own process: a line for every case, and how it ended.
@@ -176,10 +196,16 @@ fn run_apart(
     device: usize,
     families: &[String],
     work: &Path,
+    cases: usize,
     each: &mut dyn FnMut(),
 ) -> Result<LaneReport> {
     let started = Instant::now();
     let program = std::env::current_exe().map_err(Error::io("/proc/self/exe", "find"))?;
+    // A CPU is one device, whatever the number of the GPU that is meant.
+    let device = match lane.backend {
+        "flex" | "ndarray" => 0,
+        _ => device,
+    };
     let log = work.join("stderr");
     let stderr = std::fs::File::create(&log).map_err(Error::io(&log, "write"))?;
     let mut child = Command::new(&program)
@@ -218,20 +244,21 @@ fn run_apart(
             }
             Some(Line::Done) => {
                 let passed = report.cases.iter().all(CaseReport::passed);
-                report.status = if passed {
-                    Status::Passed
-                } else {
-                    Status::Failed
-                };
-                report.reason = None;
+                let ran = report.cases.len();
+                if passed && ran == cases {
+                    report.status = Status::Passed;
+                }
+                report.reason =
+                    (ran != cases).then(|| format!("only {ran} of {cases} cases were run"));
                 done = true;
             }
-            // A backend's own words.
+            // A backend's own words; a case that cannot be read is missed in the count.
             None => {}
         }
     }
     let status = child.wait().map_err(Error::io(&program, "wait for"))?;
-    if !done {
+    if !done || !status.success() {
+        report.status = Status::Failed;
         let said = std::fs::read_to_string(&log).unwrap_or_default();
         let last = said
             .lines()
@@ -322,7 +349,6 @@ fn show(args: &Args, report: &Report) -> Result<()> {
 }
 
 fn write(report: &Report, folder: &Path) -> Result<()> {
-    std::fs::create_dir_all(folder).map_err(Error::io(folder, "create the folder"))?;
     let json = serde_json::to_string_pretty(report);
     let json = json.map_err(|e| Error::malformed("verify.json", e.to_string()))?;
     for (name, text) in [
@@ -350,7 +376,8 @@ fn machine() -> String {
     let model = model.map(|rest| rest.trim_start_matches([' ', '\t', ':']));
     let mut parts = vec![model.unwrap_or(std::env::consts::ARCH).to_string()];
     let query = ["--query-gpu=name,driver_version", "--format=csv,noheader"];
-    if let Ok(output) = Command::new("nvidia-smi").args(query).output() {
+    let output = Command::new("nvidia-smi").args(query).output();
+    if let Some(output) = output.ok().filter(|output| output.status.success()) {
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         parts.extend(text.lines().map(|line| line.trim().to_string()));
     }

@@ -113,9 +113,10 @@ impl Group {
     }
 
     fn limit(&self, limits: Limits) -> f64 {
-        match self.what.contains("weights") || self.kind == Kind::Gradients {
-            true => limits.gradients,
-            false => limits.outputs,
+        match self.kind {
+            Kind::Gradients => limits.gradients,
+            Kind::Steps if self.what.contains("weights") => limits.weights,
+            _ => limits.outputs,
         }
     }
 }
@@ -273,7 +274,8 @@ impl Comparison {
         let mut worst = (0.0, String::new());
         for key in idle {
             self.want.remove(key);
-            let size = self.got.remove(key).as_ref().map_or(f64::MAX, norm) / largest;
+            let size = self.got.remove(key).as_ref().map_or(f64::MAX, norm);
+            let size = finite(size / largest);
             if size >= worst.0 {
                 worst = (size, key.clone());
             }
@@ -327,7 +329,7 @@ impl Comparison {
             tensors: self.want.len(),
             error: largest,
             limit: self.limit,
-            units: largest / rounding(dtype),
+            units: (largest / rounding(dtype)).min(f64::MAX),
             worst: match worst {
                 "" => of.what.clone(),
                 key => key.into(),

@@ -20,8 +20,10 @@ pub struct Lane {
 pub struct Limits {
     /// Of outputs, stages, losses and running statistics.
     pub outputs: f64,
-    /// Of gradients, and of weights after steps.
+    /// Of gradients.
     pub gradients: f64,
+    /// Of weights after steps.
+    pub weights: f64,
 }
 
 const fn lane(name: &'static str, backend: &'static str, dtype: DType, fused: bool) -> Lane {
@@ -77,23 +79,30 @@ impl Lane {
     pub fn limits(&self, fixture: Option<&Fixture>) -> Limits {
         const BF16: [f64; 2] = [8e-3, 5e-2];
         const F16: [f64; 2] = [1e-3, 2e-2];
-        let limits = |outputs, gradients| Limits { outputs, gradients };
+        let limits = |outputs, gradients, weights| Limits {
+            outputs,
+            gradients,
+            weights,
+        };
         let (name, usual) = match self.dtype {
-            DType::F64 => return limits(1e-10, 1e-9),
+            DType::F64 => return limits(1e-10, 1e-9, 1e-9),
             DType::BF16 => ("bf16", BF16),
             DType::F16 => ("f16", F16),
             // TF32 has f16's digits, and f32's range.
             DType::F32 if self.backend == "cuda" => ("f16", F16),
-            _ => return limits(2e-5, 2e-4),
+            _ => return limits(2e-5, 2e-4, 2e-4),
         };
         let of = |name: &str| {
             let upstream = fixture.and_then(|fixture| fixture.half_errors.get(name));
             upstream.copied().unwrap_or(usual)
         };
         // What flips in one half type may flip in the other.
-        let flips = of("bf16")[1].max(of("f16")[1]);
+        let flips = match self.dtype {
+            DType::F32 => of(name)[1],
+            _ => of("bf16")[1].max(of("f16")[1]),
+        };
         let outputs = 4.0 * usual[0].max(of(name)[0]);
         let gradients = 4.0 * usual[1].max(flips);
-        limits(outputs.min(0.5), gradients.min(0.5))
+        limits(outputs.min(0.5), gradients.min(0.5), 1e-2)
     }
 }

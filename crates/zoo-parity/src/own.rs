@@ -202,6 +202,12 @@ impl<S: Subject> WithBackend for OnLane<'_, S> {
     type Output = Result<Own>;
 
     fn run<B: AutodiffBackend>(self, device: <B as BackendTypes>::Device) -> Self::Output {
+        if !B::supports_dtype(&device, self.dtype) {
+            return Err(Error::Device {
+                backend: B::name(&device),
+                message: format!("does not compute in {:?} on this device", self.dtype),
+            });
+        }
         let model = self.subject.build::<B>(&device);
         let weights = self.weights.cloned().unwrap_or_else(|| collect(&model));
         let (from, map) = (Path::new("the reference lane"), KeyMap::default());
@@ -221,6 +227,10 @@ impl<S: Subject> WithBackend for OnLane<'_, S> {
         let keep = |name: String, data: TensorData, own: &mut Own| {
             if data.dtype != self.dtype {
                 let message = format!("`{name}` is {:?}, not {:?}", data.dtype, self.dtype);
+                return Err(Error::malformed("the subject", message));
+            }
+            if data.num_elements() == 0 || own.tensors.contains_key(&name) {
+                let message = format!("`{name}` is empty, or there are two of that name");
                 return Err(Error::malformed("the subject", message));
             }
             own.tensors.insert(name, data);

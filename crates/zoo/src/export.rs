@@ -224,8 +224,9 @@ impl<B: AutodiffBackend> WithModel<B> for Export<'_> {
             write_atomically(&work.path().join(name), text.as_bytes())?;
         }
         save_folder(&model, work.path(), &self.spelling, self.options.most_bytes)?;
-        drop(lock);
+        // Without its lock file nobody takes the folder for a leftover.
         std::fs::remove_file(work.path().join(LOCK)).map_err(Error::io(&work, "write into"))?;
+        drop(lock);
         let made = work.keep();
         std::fs::rename(&made, self.folder).map_err(|e| {
             // What could not be put in its place is not left behind.
@@ -249,7 +250,8 @@ fn workshop(parent: &Path, target: &Path) -> Result<(TempDir, File)> {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let lock = File::open(path.join(LOCK));
         if name.starts_with(&prefix) && lock.is_ok_and(|lock| lock.try_lock().is_ok()) {
-            std::fs::remove_dir_all(&path).map_err(Error::io(&path, "remove"))?;
+            // Another process may be faster.
+            let _ = std::fs::remove_dir_all(&path);
         }
     }
     let mut builder = tempfile::Builder::new();

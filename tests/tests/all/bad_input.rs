@@ -356,3 +356,24 @@ fn images_and_models_that_cannot_be_used_for_prediction_are_named() {
     fails(&["predict", &out, &good], 1, &["config.json"]);
     fails(&["eval", &text(folder.path())], 2, &["--dataset"]);
 }
+
+#[test]
+fn wrong_usage_is_one_line_and_help_is_not() {
+    for (args, words) in [
+        (&["train", "--epoch", "3"][..], "--epochs"),
+        (&["train", "--epochs", "three"], "three"),
+        (&["trian"], "train"),
+        (&["predict", "resnet18"], "<IMAGE>"),
+        (&["train", "--resume", "runs/a", "--out", "runs/b"], "--out"),
+    ] {
+        fails(args, 2, &[words, "--help"]);
+        let lines = run(args).stderr.lines().count();
+        assert_eq!(lines, 1, "{args:?}");
+    }
+    let help = run(&["train", "--help"]);
+    assert_eq!(help.code, 0);
+    assert!(help.stdout.lines().count() > 20 && help.stderr.is_empty());
+    let nothing = run(&[]);
+    assert_eq!(nothing.code, 2);
+    assert!(nothing.stderr.contains("Usage:"), "{}", nothing.stderr);
+}

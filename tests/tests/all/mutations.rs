@@ -202,3 +202,34 @@ fn two_hundred_clean_runs_raise_no_alarm() {
     }
     assert!(alarms.is_empty(), "{alarms:#?}");
 }
+
+/// What is no number is an error that can be written and read again.
+#[test]
+fn nan_fails_and_survives_json() {
+    let fixture = &fixtures(&["mobilenet".into()]).expect("embedded")[0];
+    let lane = Lane::reference();
+    let mut measured = Measured {
+        tensors: upstream(fixture),
+        ..Measured::default()
+    };
+    let logits = measured.tensors["eval.logits"].clone();
+    measured.tensors.insert("eval.plain".into(), logits.clone());
+    let checks = |measured: &Measured| {
+        let limits = lane.limits(Some(fixture));
+        compare(measured, fixture, None, lane.dtype, limits)
+    };
+    assert!(
+        checks(&measured).iter().all(|check| check.passed),
+        "upstream is itself"
+    );
+    let mut numbers: Vec<f64> = logits.iter::<f64>().collect();
+    numbers[0] = f64::NAN;
+    let nan = TensorData::new(numbers, logits.shape);
+    measured.tensors.insert("eval.logits".into(), nan);
+    let checks = checks(&measured);
+    let failed: Vec<&Check> = checks.iter().filter(|check| !check.passed).collect();
+    assert_eq!(failed.len(), 1, "{failed:?}");
+    let json = serde_json::to_string(failed[0]).expect("JSON");
+    let read: Check = serde_json::from_str(&json).expect("the same");
+    assert_eq!((read.what.as_str(), read.error), ("logits", f64::MAX));
+}

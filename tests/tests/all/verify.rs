@@ -220,3 +220,36 @@ fn reports_are_written_and_an_older_one_is_compared_with() {
             .any(|line| line.contains("something: compared before, not now"))
     );
 }
+
+#[test]
+fn every_reference_file_is_embedded() {
+    let on_disk = |family: &str| {
+        let folder = burn_zoo_tests::golden::folder(family);
+        let names = std::fs::read_dir(folder).expect("a folder");
+        let names = names.map(|entry| entry.expect("an entry").file_name());
+        let names: Vec<String> = names
+            .map(|name| name.to_string_lossy().into_owned())
+            .collect();
+        let cases = names.iter().filter(|name| name.ends_with(".safetensors"));
+        cases
+            .filter(|name| !name.ends_with(".steps.safetensors"))
+            .count()
+    };
+    let families: BTreeSet<&str> = models().iter().map(|entry| entry.preset.family).collect();
+    let all: usize = families.into_iter().map(on_disk).sum();
+    assert_eq!(fixtures(&[]).expect("they are embedded").len(), all);
+}
+
+/// Half of a lane's selection that leaves nothing is no success, and the number of a GPU none of a CPU.
+#[test]
+fn a_selection_that_is_empty_is_refused() {
+    let none = ["verify", "--lane", "wgpu-f32", "--dtype", "f16"];
+    fails(&none, 2, &["--lane", "leave no lane", "flex-f32"]);
+    let second = run(&["verify", "mobilenet", "--lane", "flex-f32", "--device", "1"]);
+    assert_eq!(second.code, 0, "{}", second.stderr);
+    fails(
+        &["verify", "--report", "/proc/nowhere"],
+        1,
+        &["/proc/nowhere"],
+    );
+}

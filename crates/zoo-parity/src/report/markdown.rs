@@ -1,6 +1,10 @@
-use super::{CaseReport, LaneReport, Report, Status};
+use super::{LaneReport, Report, Status};
 use crate::compare::Kind;
+use crate::lane::Lane;
 use std::fmt::Write;
+
+/// The columns.
+const KINDS: [Kind; 4] = [Kind::Loading, Kind::Outputs, Kind::Gradients, Kind::Steps];
 
 impl Report {
     /// A table of families by lanes with the largest error of each rung, and what was not run or failed.
@@ -8,10 +12,10 @@ impl Report {
         let mut text = String::from(
             "| lane | model | compared with | keys | outputs | gradients | ten steps |\n|---|---|---|---|---|---|---|\n",
         );
-        for (i, lane) in self.lanes.iter().enumerate() {
-            let with = match i {
-                0 => "upstream (L0 to L3)",
-                _ => "the first lane (L4)",
+        for lane in &self.lanes {
+            let with = match lane.lane == Lane::reference().name {
+                true => "upstream (L0 to L3)".to_string(),
+                false => format!("{} (L4)", Lane::reference().name),
             };
             for (family, kinds) in Report::families(lane) {
                 let cell = |kind| match kinds.get(&kind) {
@@ -20,8 +24,7 @@ impl Report {
                     Some(error) if *error == f64::MAX => "∞".into(),
                     Some(error) => format!("{error:.0e}"),
                 };
-                let kinds = [Kind::Loading, Kind::Outputs, Kind::Gradients, Kind::Steps];
-                let cells = kinds.map(cell).join(" | ");
+                let cells = KINDS.map(cell).join(" | ");
                 let _ = writeln!(text, "| {} | {family} | {with} | {cells} |", lane.lane);
             }
         }
@@ -59,18 +62,26 @@ impl Report {
             return text;
         };
         for (family, kinds) in Report::families(exact) {
-            let [outputs, gradients, steps] = [Kind::Outputs, Kind::Gradients, Kind::Steps]
-                .map(|kind| kinds.get(&kind).copied().unwrap_or(f64::MAX));
-            let agrees = |lane: &&LaneReport| {
-                let mut cases = lane.cases.iter().filter(|case| case.family() == family);
-                lane.status != Status::NotRun && cases.all(CaseReport::passed)
+            let cell = |kind| match kinds.get(&kind) {
+                None => "–".to_string(),
+                Some(0.0) if kind == Kind::Loading => "all".into(),
+                Some(error) if *error == f64::MAX => "∞".into(),
+                Some(error) => format!("{error:.0e}"),
             };
+            let cells = KINDS.map(cell).join(" | ");
+            let cases = |lane: &LaneReport| {
+                let of = lane.cases.iter().filter(|case| case.family() == family);
+                of.filter(|case| case.passed()).count()
+            };
+            let all = exact
+                .cases
+                .iter()
+                .filter(|case| case.family() == family)
+                .count();
+            let agrees = |lane: &&LaneReport| cases(lane) == all;
             let lanes = others.iter().filter(agrees).map(|lane| lane.lane.as_str());
             let lanes = lanes.collect::<Vec<_>>().join(", ");
-            let _ = writeln!(
-                text,
-                "| {family} | all | {outputs:.0e} | {gradients:.0e} | {steps:.0e} | {lanes} |"
-            );
+            let _ = writeln!(text, "| {family} | {cells} | {lanes} |");
         }
         text
     }

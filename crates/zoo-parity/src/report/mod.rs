@@ -19,7 +19,7 @@ pub struct Report {
     pub unix_time: u64,
     /// Processor or device, and system.
     pub machine: String,
-    /// The lanes, the reference first.
+    /// The lanes in the order in which they ran.
     pub lanes: Vec<LaneReport>,
 }
 
