@@ -37,18 +37,18 @@ fn check<B: AutodiffBackend>(dtype: DType, limit: f64) {
 }
 
 #[test]
-fn activations_equal_torchs_in_f64() {
+fn symptom_9_activations_equal_torchs_in_f64() {
     check::<Autodiff<NdArray<f64>>>(DType::F64, 1e-12);
 }
 
 #[test]
-fn activations_equal_torchs_on_flex() {
+fn symptom_9_activations_equal_torchs_on_flex() {
     check::<Autodiff<Flex>>(DType::F32, 1e-6);
     check::<Autodiff<Flex>>(DType::F64, 1e-12);
 }
 
 #[test]
-fn an_unknown_activation_is_an_error() {
+fn symptom_9_an_unknown_activation_is_an_error() {
     let error = "gelus"
         .parse::<Activation>()
         .expect_err("no such name")

@@ -41,7 +41,7 @@ fn config(folder: &Path) -> Value {
 }
 
 #[test]
-fn in_and_out_is_bit_equal_in_either_spelling() {
+fn symptom_23_in_and_out_is_bit_equal_in_either_spelling() {
     let work = temp();
     for case in ["resnet_bottleneck_v1", "resnet_basic", "resnet_model"] {
         let before = folder("forward").join(case);

@@ -73,7 +73,7 @@ fn load(tensors: &Tensors) -> Result<Projections<Flex>, Error> {
 }
 
 #[test]
-fn packed_and_transposed_rows_come_to_their_places() {
+fn symptom_7_packed_and_transposed_rows_come_to_their_places() {
     let model = collect(&load(&file()).expect("it fits"));
     let values = |path: &str| model[path].to_vec::<f32>().expect("f32");
     // Row r of the model is column r of the file.
@@ -114,7 +114,7 @@ fn a_packed_tensor_of_another_size_is_refused_in_the_files_shape() {
 }
 
 #[test]
-fn a_tied_key_may_be_there_and_must_be_equal() {
+fn symptom_2_a_tied_key_may_be_there_and_must_be_equal() {
     let mut tensors = file();
     tensors.insert("lm_head.weight".into(), tensors["head"].clone());
     load(&tensors).expect("the same twice");

@@ -24,5 +24,6 @@ mod repository;
 mod resnet;
 mod resume;
 mod server;
+mod symptoms;
 mod training;
 mod verify;

@@ -75,7 +75,7 @@ impl<B: AutodiffBackend> WithModel<B> for Run<'_> {
     }
 }
 
-fn measured<B: AutodiffBackend>(fixture: &Fixture, dtype: DType) -> Measured {
+pub fn measured<B: AutodiffBackend>(fixture: &Fixture, dtype: DType) -> Measured {
     let config: AutoConfig =
         serde_json::from_value(fixture.config.clone()).expect("a configuration");
     let device = Default::default();
@@ -83,7 +83,7 @@ fn measured<B: AutodiffBackend>(fixture: &Fixture, dtype: DType) -> Measured {
     ran.expect("a valid configuration").expect("every key fits")
 }
 
-fn exact(fixture: &Fixture) -> Vec<Check> {
+pub fn exact(fixture: &Fixture) -> Vec<Check> {
     let lane = Lane::find("ndarray-f64").expect("a lane");
     let measured = measured::<Autodiff<NdArray>>(fixture, lane.dtype);
     compare(

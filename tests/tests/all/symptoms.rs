@@ -1,0 +1,100 @@
+//! Symptoms that users of model zoos report, by their numbers, where no other file has them.
+
+use crate::mutations::{exact, measured};
+use burn::backend::Autodiff;
+use burn::module::AutodiffModule;
+use burn::tensor::{DType, Tensor, TensorData};
+use burn_ndarray::NdArray;
+use burn_zoo::{AutoConfig, WithModel, fixtures};
+use burn_zoo_checkpoint::{KeyMap, Tensors, collect};
+use burn_zoo_core::{ImageClassifier, Mode};
+
+type B = Autodiff<NdArray>;
+
+#[test]
+fn symptom_10_norm_eps_is_the_configurations() {
+    let mut tried = 0;
+    for mut fixture in fixtures(&[]).expect("they are embedded") {
+        let Some(eps) = fixture.config["batch_norm_eps"].as_f64() else {
+            continue;
+        };
+        fixture.config["batch_norm_eps"] = (1.001 * eps).into();
+        let checks = exact(&fixture);
+        let stages = checks.iter().find(|check| check.what == "stages");
+        let stages = stages.expect("they are compared");
+        let first = stages.first.as_deref();
+        assert!(!stages.passed && first == Some("features.0"), "{stages:?}");
+        tried += 1;
+    }
+    assert!(tried > 0);
+}
+
+/// Running statistics before and after a pass in evaluation mode, and after one in training mode.
+struct Statistics<'a>(&'a TensorData);
+
+impl WithModel<B> for Statistics<'_> {
+    type Output = [Tensors; 3];
+
+    fn run<M>(self, model: M, _: Vec<KeyMap>) -> [Tensors; 3]
+    where
+        M: AutodiffModule<B> + ImageClassifier<B>,
+        M::InnerModule: ImageClassifier<NdArray>,
+    {
+        let statistics = || {
+            let mut all = collect(&model);
+            all.retain(|path, _| path.contains("running_"));
+            all
+        };
+        let input = self.0.clone().convert_dtype(DType::F32);
+        let input = Tensor::<B, 4>::from_data(input, (&Default::default(), DType::F32));
+        let before = statistics();
+        model.logits(input.clone(), Mode::Eval, None);
+        let evaluated = statistics();
+        model.logits(input, Mode::Train, None);
+        [before, evaluated, statistics()]
+    }
+}
+
+/// That they equal torch's after training is a check of `zoo verify`, "running statistics".
+#[test]
+fn symptom_11_evaluation_never_changes_statistics_and_training_does() {
+    for fixture in fixtures(&[]).expect("they are embedded") {
+        let config: AutoConfig =
+            serde_json::from_value(fixture.config.clone()).expect("a configuration");
+        let input = fixture.get("input").expect("an input");
+        let statistics = config.with_model::<B, _>(Some(3), &Default::default(), Statistics(input));
+        let [before, evaluated, trained] = statistics.expect("a valid configuration");
+        assert!(
+            !before.is_empty() && before == evaluated,
+            "{}",
+            fixture.name
+        );
+        for (path, data) in &before {
+            assert_ne!(*data, trained[path], "{} {path}", fixture.name);
+        }
+    }
+}
+
+#[test]
+fn symptom_18_every_parameter_receives_a_finite_gradient() {
+    let norm = |data: &TensorData| data.iter::<f64>().map(|v| v * v).sum::<f64>().sqrt();
+    for fixture in fixtures(&[]).expect("they are embedded") {
+        let measured = measured::<B>(&fixture, DType::F64);
+        let weights = fixture.group("model.").into_keys();
+        let parameters: Vec<String> = weights.filter(|key| !key.contains("running_")).collect();
+        for mode in ["eval", "train"] {
+            let of = |key: &String| {
+                let found = measured.tensors.get(&format!("{mode}.grad.{key}"));
+                norm(found.unwrap_or_else(|| panic!("{} {key} has no gradient", fixture.name)))
+            };
+            let largest = parameters.iter().map(of).fold(0.0, f64::max);
+            for key in &parameters {
+                let size = of(key);
+                // Biases between two batch norms have no effect in training: zero by construction.
+                let idle = mode == "train" && key.ends_with(".bias");
+                let fine = size.is_finite() && (size > 1e-12 * largest || idle);
+                assert!(fine, "{} {mode} {key}: {size}", fixture.name);
+            }
+        }
+    }
+}
