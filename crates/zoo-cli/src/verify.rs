@@ -14,7 +14,7 @@ use std::time::Instant;
 
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  zoo verify\n  zoo verify resnet --backend flex\n  zoo verify --lane wgpu-f32 --require wgpu-f32 --report verify/\n  zoo verify --baseline verify/verify.json\n\nExit codes: 0 all that ran passed, 1 something failed, 3 a lane of --require was not run."
+    after_help = "Examples:\n  zoo verify\n  zoo verify resnet --backend flex\n  zoo verify --lane wgpu-f32-unfused --require wgpu-f32-unfused --report verify/\n  zoo verify --baseline verify/verify.json\n\nExit codes: 0 all that ran passed, 1 something failed, 3 a lane of --require was not run."
 )]
 pub struct Args {
     /// Families, or models of `zoo list` whose family is meant [default: all]
