@@ -2,6 +2,7 @@
 
 use burn::tensor::TensorData;
 use burn_zoo_checkpoint::Tensors;
+use burn_zoo_parity::{norm, relative_error};
 
 /// The worst relative error over a set of tensors and where it was.
 #[derive(Clone, Debug, Default)]
@@ -21,15 +22,7 @@ impl Worst {
     /// If the shapes differ.
     pub fn add(&mut self, name: &str, got: &TensorData, want: &TensorData, floor: f64) {
         assert_eq!(got.shape, want.shape, "shape of {name}");
-        let got: Vec<f64> = got.iter::<f64>().collect();
-        let want: Vec<f64> = want.iter::<f64>().collect();
-        let difference = norm(got.iter().zip(&want).map(|(a, b)| a - b));
-        let error = difference / norm(want.iter().copied()).max(floor).max(f64::MIN_POSITIVE);
-        let error = if error.is_finite() {
-            error
-        } else {
-            f64::INFINITY
-        };
+        let error = relative_error(got, want, floor);
         if error >= self.error {
             self.error = error;
             self.name = name.to_string();
@@ -46,10 +39,7 @@ impl Worst {
         let names = |t: &Tensors| t.keys().cloned().collect::<Vec<_>>();
         assert_eq!(names(got), names(want), "the same tensors");
         assert!(!want.is_empty(), "something must be compared");
-        let largest = want
-            .values()
-            .map(|t| norm(t.iter::<f64>()))
-            .fold(0.0, f64::max);
+        let largest = want.values().map(norm).fold(0.0, f64::max);
         let mut worst = Self::default();
         for (name, want) in want {
             worst.add(name, &got[name], want, floor * largest);
@@ -73,8 +63,4 @@ impl Worst {
             self.name
         );
     }
-}
-
-fn norm(values: impl Iterator<Item = f64>) -> f64 {
-    values.map(|v| v * v).sum::<f64>().sqrt()
 }

@@ -102,7 +102,10 @@ pub fn with_backend<F: WithBackend>(spec: DeviceSpec, f: F) -> Result<F::Output>
             Ok(f.run::<Autodiff<UnfusedCuda>>(device))
         }
         #[allow(unreachable_patterns)]
-        _ => Err(absent(name)),
+        _ => Err(Error::Device {
+            backend: name.into(),
+            message: format!("is not in this program; build it with `--features {name}`"),
+        }),
     }
 }
 
@@ -111,40 +114,33 @@ pub fn with_backend<F: WithBackend>(spec: DeviceSpec, f: F) -> Result<F::Output>
 ///
 /// # Errors
 /// As [`with_backend`].
-#[allow(unused_variables)]
 pub fn on_lane<F: WithBackend>(
     backend: &str,
     fused: bool,
     index: usize,
     f: F,
 ) -> Result<F::Output> {
-    check_index(backend, index)?;
     match (backend, fused) {
-        #[cfg(any(feature = "ndarray", feature = "reference"))]
-        ("ndarray", _) => Ok(f.run::<Autodiff<burn_ndarray::NdArray>>(Default::default())),
-        #[cfg(feature = "flex")]
-        ("flex", _) => Ok(f.run::<Autodiff<burn_flex::Flex>>(Default::default())),
+        // There for lanes where no command has it.
+        #[cfg(feature = "reference")]
+        ("ndarray", _) => {
+            check_index(backend, index)?;
+            Ok(f.run::<Autodiff<burn_ndarray::NdArray>>(Default::default()))
+        }
         #[cfg(feature = "wgpu")]
         ("wgpu", true) => {
             let device = wgpu_device::<burn_wgpu::Wgpu>(index)?;
             Ok(f.run::<Autodiff<burn_wgpu::Wgpu>>(device))
-        }
-        #[cfg(feature = "wgpu")]
-        ("wgpu", false) => {
-            let device = wgpu_device::<UnfusedWgpu>(index)?;
-            Ok(f.run::<Autodiff<UnfusedWgpu>>(device))
         }
         #[cfg(feature = "cuda")]
         ("cuda", true) => {
             let device = cuda_device::<burn_cuda::Cuda>(index)?;
             Ok(f.run::<Autodiff<burn_cuda::Cuda>>(device))
         }
-        #[cfg(feature = "cuda")]
-        ("cuda", false) => {
-            let device = cuda_device::<UnfusedCuda>(index)?;
-            Ok(f.run::<Autodiff<UnfusedCuda>>(device))
+        _ => {
+            let backend = backend.parse()?;
+            with_backend(DeviceSpec { backend, index }, f)
         }
-        (name, _) => Err(absent(name)),
     }
 }
 
@@ -155,13 +151,6 @@ fn check_index(backend: &str, index: usize) -> Result<()> {
         return Err(Error::usage("--device", message));
     }
     Ok(())
-}
-
-fn absent(name: &str) -> Error {
-    Error::Device {
-        backend: name.into(),
-        message: format!("is not in this program; build it with `--features {name}`"),
-    }
 }
 
 /// The adapter of this number, which must work.

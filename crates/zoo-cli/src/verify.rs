@@ -2,10 +2,10 @@
 //! another.
 
 use crate::common::{bar, table};
-use burn_zoo::{find, fixtures, run_lane};
+use burn_zoo::{find, fixtures, reference_cases, run_lane};
 use burn_zoo_checkpoint::write_atomically;
 use burn_zoo_core::{Error, Result};
-use burn_zoo_parity::{CaseReport, Kind, LANES, Lane, LaneReport, Report, Status};
+use burn_zoo_parity::{CaseReport, LANES, Lane, LaneReport, Report, Status};
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -77,7 +77,7 @@ pub fn run(args: &Args) -> Result<i32> {
         std::fs::create_dir_all(folder).map_err(Error::io(folder, "create the folder"))?;
         tempfile::tempfile_in(folder).map_err(Error::io(folder, "write into"))?;
     }
-    let cases = fixtures(&families)?.len();
+    let cases = reference_cases(&families)?.len();
     let progress = bar(cases * lanes.len(), "comparing");
     let mut report = Report::new(machine());
     for lane in lanes {
@@ -124,7 +124,7 @@ pub fn run(args: &Args) -> Result<i32> {
 
 /// The families that names mean.
 fn families(models: &[String]) -> Result<Vec<String>> {
-    let family = |name: &String| match fixtures(std::slice::from_ref(name)) {
+    let family = |name: &String| match reference_cases(std::slice::from_ref(name)) {
         Ok(_) => Ok(name.clone()),
         Err(_) => find(name).map(|entry| entry.preset.family.to_string()),
     };
@@ -295,43 +295,21 @@ fn show(args: &Args, report: &Report) -> Result<()> {
         .iter()
         .filter(|lane| lane.status != Status::NotRun)
     {
-        for (family, kinds) in Report::families(lane) {
-            let cases: Vec<&CaseReport> = lane
-                .cases
-                .iter()
-                .filter(|case| case.family() == family)
-                .collect();
-            let cell = |kind| match kinds.get(&kind) {
-                None => "–".to_string(),
-                Some(0.0) if kind == Kind::Loading => "all".into(),
-                Some(error) if *error == f64::MAX => "∞".into(),
-                Some(error) => format!("{error:.1e}"),
-            };
-            let passed = cases.iter().all(|case| case.passed());
-            let [fast, generic] = [|c: &CaseReport| c.fast, |c: &CaseReport| c.generic]
-                .map(|count| cases.iter().map(|case| count(case)).sum::<u64>());
-            table.add_row([
-                lane.lane.clone(),
-                family.into(),
-                cell(Kind::Loading),
-                cell(Kind::Outputs),
-                cell(Kind::Gradients),
-                cell(Kind::Steps),
-                format!("{fast} / {generic}"),
-                if passed {
-                    "✓".into()
-                } else {
-                    "✗ failed".into()
-                },
-            ]);
+        for (family, cells) in lane.families(1) {
+            let passed = lane.of(family).all(CaseReport::passed);
+            let fast: u64 = lane.of(family).map(|case| case.fast).sum();
+            let generic: u64 = lane.of(family).map(|case| case.generic).sum();
+            let mut row = vec![lane.lane.clone(), family.into()];
+            row.extend(cells);
+            row.push(format!("{fast} / {generic}"));
+            row.push(if passed { "✓" } else { "✗ failed" }.into());
+            table.add_row(row);
         }
     }
     burn_zoo_core::say!("{table}");
     for lane in report.with(Status::Failed) {
-        for case in lane.cases.iter().filter(|case| !case.passed()) {
-            for check in case.checks.iter().filter(|check| !check.passed) {
-                burn_zoo_core::say!("{} {} {}", lane.lane, case.case, check.sentence());
-            }
+        for (case, check) in lane.failures() {
+            burn_zoo_core::say!("{} {} {}", lane.lane, case.case, check.sentence());
         }
         if let Some(reason) = &lane.reason {
             burn_zoo_core::say!("{} {reason}", lane.lane);

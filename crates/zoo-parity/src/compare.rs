@@ -99,11 +99,17 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// A group of a module that is not the zoo's.
-    pub(crate) fn own(kind: Kind, what: &str, prefix: &str, floor: f64) -> Self {
+    pub(crate) fn new(
+        part: &'static str,
+        rung: &'static str,
+        kind: Kind,
+        what: &str,
+        prefix: &str,
+        floor: f64,
+    ) -> Self {
         Self {
-            part: "",
-            rung: "L4",
+            part,
+            rung,
             kind,
             what: what.into(),
             prefix: prefix.into(),
@@ -121,36 +127,9 @@ impl Group {
     }
 }
 
-/// Compares the tensors of one group.
-pub(crate) fn compare_group(
-    rung: &str,
-    of: &Group,
-    got: &Tensors,
-    want: &Tensors,
-    limits: Limits,
-    order: Option<&Vec<String>>,
-    dtype: DType,
-) -> Check {
-    let comparison = Comparison {
-        got: group(got, &of.prefix),
-        want: group(want, &of.prefix),
-        limit: of.limit(limits),
-        floor: of.floor,
-    };
-    comparison.check(rung, of, order, dtype)
-}
-
 fn groups() -> Vec<Group> {
     use Kind::{Gradients, Outputs, Steps};
-    let group = |part, rung, kind, what: &str, prefix: &str, floor| Group {
-        part,
-        rung,
-        kind,
-        what: what.into(),
-        prefix: prefix.into(),
-        wanted: None,
-        floor,
-    };
+    let group = Group::new;
     let plain = group(
         "eval",
         "L1",
@@ -230,19 +209,13 @@ pub fn compare(
         if !takes(fixture, dtype, of.part) {
             continue;
         }
-        let prefix = of.wanted.unwrap_or(&of.prefix);
-        let wanted = match (reference, of.part) {
-            (Some(reference), _) => group(reference, prefix),
-            (None, "eval" | "train") => fixture.group(prefix),
-            (None, _) => group(fixture.steps.as_ref().unwrap_or(&fixture.tensors), prefix),
+        let wanted = match (reference, &fixture.steps, of.part) {
+            (Some(reference), ..) => reference,
+            (None, Some(steps), part) if !matches!(part, "eval" | "train") => steps,
+            _ => &fixture.tensors,
         };
         let rung = if reference.is_some() { "L4" } else { of.rung };
-        let mut comparison = Comparison {
-            got: group(&got.tensors, &of.prefix),
-            want: wanted,
-            limit: of.limit(limits),
-            floor: of.floor,
-        };
+        let mut comparison = Comparison::new(&of, &got.tensors, wanted, limits);
         if of.part == "train" && of.kind == Kind::Gradients {
             checks.extend(comparison.take_idle(rung, &idle));
         }
@@ -255,19 +228,29 @@ pub fn compare(
             comparison.want.retain(|key, _| !left_out(key));
         }
         let order = (of.what == "stages").then_some(&got.stages);
-        checks.push(comparison.check(rung, &of, order, dtype));
+        checks.push(comparison.check(rung, order, dtype));
     }
     checks
 }
 
-struct Comparison {
+/// The tensors of one group, from both sides.
+pub(crate) struct Comparison<'a> {
+    of: &'a Group,
     got: Tensors,
     want: Tensors,
     limit: f64,
-    floor: f64,
 }
 
-impl Comparison {
+impl<'a> Comparison<'a> {
+    pub(crate) fn new(of: &'a Group, got: &Tensors, want: &Tensors, limits: Limits) -> Self {
+        Self {
+            of,
+            got: group(got, &of.prefix),
+            want: group(want, of.wanted.unwrap_or(&of.prefix)),
+            limit: of.limit(limits),
+        }
+    }
+
     /// Takes out gradients that nothing depends on, and checks that they are as small as rounding.
     fn take_idle(&mut self, rung: &str, idle: &[String]) -> Option<Check> {
         let largest = self.want.values().map(norm).fold(0.0, f64::max);
@@ -296,16 +279,14 @@ impl Comparison {
         })
     }
 
-    fn check(&self, rung: &str, of: &Group, order: Option<&Vec<String>>, dtype: DType) -> Check {
+    pub(crate) fn check(&self, rung: &str, order: Option<&Vec<String>>, dtype: DType) -> Check {
+        let of = self.of;
         if let Some(message) = self.mismatch() {
             return Check::failed(rung, of.kind, &of.what, message);
         }
         let largest = self.want.values().map(norm).fold(0.0, f64::max);
-        let least = (self.floor * largest).max(f64::MIN_POSITIVE);
-        let error = |key: &String| {
-            let (got, want) = (&self.got[key], &self.want[key]);
-            finite(distance(got, want) / norm(want).max(least))
-        };
+        let least = of.floor * largest;
+        let error = |key: &String| relative_error(&self.got[key], &self.want[key], least);
         let errors = self.want.keys().map(|key| (error(key), key));
         let worst = errors.max_by(|a, b| a.0.total_cmp(&b.0));
         let (mut largest, worst) = worst.map_or((f64::MAX, ""), |(e, key)| (e, key.as_str()));
@@ -379,7 +360,14 @@ fn without_effect(grads: &Tensors) -> Vec<String> {
     idle.map(|(key, _)| key.clone()).collect()
 }
 
-fn norm(data: &TensorData) -> f64 {
+/// ‖got − want‖ / ‖want‖, where `least` is the least that is divided by; [`f64::MAX`] if that is no finite
+/// number. Both must have the same shape.
+pub fn relative_error(got: &TensorData, want: &TensorData, least: f64) -> f64 {
+    finite(distance(got, want) / norm(want).max(least).max(f64::MIN_POSITIVE))
+}
+
+/// The square root of the sum of squares.
+pub fn norm(data: &TensorData) -> f64 {
     data.iter::<f64>().map(|v| v * v).sum::<f64>().sqrt()
 }
 

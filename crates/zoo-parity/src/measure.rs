@@ -1,12 +1,13 @@
 use crate::fixture::{Fixture, get};
-use burn::module::AutodiffModule;
-use burn::tensor::backend::AutodiffBackend;
+use burn::module::{AutodiffModule, Module};
+use burn::tensor::backend::{AutodiffBackend, Backend};
 use burn::tensor::{DType, Int, Tensor, TensorData};
 use burn_zoo_checkpoint::{KeyMap, Tensors, collect, load_tensors, to_file};
 use burn_zoo_core::{CollectStages, Error, ImageClassifier, Mode, Result};
 use burn_zoo_ops::{Counts, cross_entropy};
 use burn_zoo_optim::{Optimizer, OptimizerSpec, clip_global_norm, collect_gradients, global_norm};
 use std::path::Path;
+use std::slice::from_ref;
 
 /// What a model computed on one backend, in the names of its upstream's keys.
 #[derive(Clone, Debug, Default)]
@@ -82,13 +83,7 @@ where
         Error::unknown("spelling", &fixture.spelling, known)
     })?;
     let run = Run::<B, M> {
-        model: load_tensors(
-            model,
-            &fixture.group("model."),
-            Path::new(&fixture.name),
-            std::slice::from_ref(map),
-            dtype,
-        )?,
+        model: load(model, fixture, map, dtype)?,
         map,
         fixture,
         dtype,
@@ -99,6 +94,17 @@ where
     done?;
     measured.counts = counts;
     Ok(measured)
+}
+
+/// The model with the fixture's weights.
+fn load<B: Backend, M: Module<B>>(
+    model: M,
+    fixture: &Fixture,
+    map: &KeyMap,
+    dtype: DType,
+) -> Result<M> {
+    let (weights, from) = (fixture.group("model."), Path::new(&fixture.name));
+    load_tensors(model, &weights, from, from_ref(map), dtype)
 }
 
 /// Whether a part (`eval`, `train`, an optimizer's name) of a fixture is run in `dtype`: half types only
@@ -216,13 +222,7 @@ where
             get(of, steps, "batch.labels")?,
         );
         // Running statistics are shared by clones of a module.
-        let mut model = load_tensors(
-            self.model.clone(),
-            &self.fixture.group("model."),
-            Path::new(of),
-            std::slice::from_ref(self.map),
-            self.dtype,
-        )?;
+        let mut model = load(self.model.clone(), self.fixture, self.map, self.dtype)?;
         let mut optimizer = Optimizer::<B>::new(*spec, true);
         let mut losses = Vec::new();
         for i in 0..inputs.shape[0] {

@@ -1,6 +1,6 @@
 //! Comparing backends on a module that is not the zoo's.
 
-use crate::compare::{Check, Group, Kind, compare_group};
+use crate::compare::{Check, Comparison, Group, Kind};
 use crate::lane::Lane;
 use crate::report::{CaseReport, LaneReport, Report, Status};
 use burn::module::AutodiffModule;
@@ -164,7 +164,7 @@ struct Own {
 impl Own {
     fn against(&self, exact: &Self, lane: Lane) -> Vec<Check> {
         let limits = lane.limits(None);
-        let group = |kind, what: &str, prefix: &str, floor| Group::own(kind, what, prefix, floor);
+        let group = |kind, what, prefix, floor| Group::new("", "L4", kind, what, prefix, floor);
         let groups = [
             group(Kind::Outputs, "stages", "stage.", 0.0),
             group(Kind::Outputs, "output", "output", 0.0),
@@ -178,15 +178,8 @@ impl Own {
         there
             .map(|g| {
                 let order = order(&g);
-                compare_group(
-                    "L4",
-                    &g,
-                    &self.tensors,
-                    &exact.tensors,
-                    limits,
-                    order,
-                    lane.dtype,
-                )
+                Comparison::new(&g, &self.tensors, &exact.tensors, limits)
+                    .check("L4", order, lane.dtype)
             })
             .collect()
     }

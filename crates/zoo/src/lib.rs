@@ -23,4 +23,4 @@ pub use export::{ExportOptions, export, upstreams};
 pub use forward::forward;
 pub use pretrained::Pretrained;
 #[cfg(feature = "verify")]
-pub use verify::{fixtures, run_lane};
+pub use verify::{fixtures, reference_cases, run_lane};

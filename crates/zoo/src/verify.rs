@@ -6,33 +6,38 @@ use burn::tensor::backend::{AutodiffBackend, BackendTypes};
 use burn_zoo_backend::on_lane;
 use burn_zoo_checkpoint::{KeyMap, LazyTensors, Tensors, write_safetensors};
 use burn_zoo_core::{Error, ImageClassifier, Result};
+use burn_zoo_golden::Case;
 use burn_zoo_parity::{CaseReport, Check, Fixture, Kind, Lane, Measured, compare, measure};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// The reference files of the families called `families`, or of all where none is named.
+/// The reference cases of the families called `families`, or of all where none is named, not read yet.
 ///
 /// # Errors
-/// If a name is no family's, or a file is not what `tools/golden` writes.
-pub fn fixtures(families: &[String]) -> Result<Vec<Fixture>> {
-    let cases = burn_zoo_golden::cases();
+/// If a name is no family's.
+pub fn reference_cases(families: &[String]) -> Result<Vec<Case>> {
+    let mut cases = burn_zoo_golden::cases();
     let mut known: Vec<&str> = cases.iter().map(|case| case.family).collect();
     known.dedup();
     if let Some(other) = families.iter().find(|name| !known.contains(&name.as_str())) {
         return Err(Error::unknown("family", other, known));
     }
-    let wanted = |family: &str| families.is_empty() || families.iter().any(|name| name == family);
-    let parse = |case: &burn_zoo_golden::Case| {
+    cases.retain(|case| families.is_empty() || families.iter().any(|name| name == case.family));
+    Ok(cases)
+}
+
+/// What those hold.
+///
+/// # Errors
+/// As [`reference_cases`], or if a file is not what `tools/golden` writes.
+pub fn fixtures(families: &[String]) -> Result<Vec<Fixture>> {
+    let parse = |case: Case| {
         let name = format!("{}/{}", case.family, case.name);
         Fixture::parse(&name, case.bytes, case.steps)
     };
-    cases
-        .iter()
-        .filter(|case| wanted(case.family))
-        .map(parse)
-        .collect()
+    reference_cases(families)?.into_iter().map(parse).collect()
 }
 
 /// Runs every fixture on a lane and hands over what each gave. The reference lane leaves its results in

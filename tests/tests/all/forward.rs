@@ -4,8 +4,10 @@
 //! Correct code measures at most 7e-16 (outputs) and 6e-15 (gradients) in f64, 4e-7 and 3e-6 in f32.
 
 use crate::common::*;
+use burn_zoo::fixtures;
 use burn_zoo_checkpoint::{Tensors, read_safetensors, write_safetensors};
 use burn_zoo_core::{ImageClassifier, Mode};
+use burn_zoo_parity::Fixture;
 use burn_zoo_resnet::{ModelConfig, PretrainedModel, ResNet, ResNetConfig};
 use burn_zoo_tests::compare::Worst;
 use burn_zoo_tests::golden::folder;
@@ -165,15 +167,13 @@ fn inputs_that_do_not_fit_are_named() {
 }
 
 /// A folder as a run leaves it, but with the fixture's weights in their upstream's spelling.
-fn folder_of(family: &str, name: &str, model_type: &str, at: &Path) -> Tensors {
-    let fixture = burn_zoo_tests::golden::Fixture::read(family, name);
-    let mut model = fixture.config.clone();
-    model["model_type"] = model_type.into();
+fn folder_of(fixture: &Fixture, at: &Path) -> Tensors {
+    let model = &fixture.config;
     let channels = model["num_channels"].as_u64().expect("a number") as usize;
     let classes = model["num_classes"].as_u64().expect("a number");
     let names: Vec<String> = (0..classes).map(|i| i.to_string()).collect();
     let card = serde_json::json!({
-        "name": name,
+        "name": fixture.name,
         "model": model,
         "preprocessing": {
             "num_channels": channels, "resize": 32, "crop": 32, "interpolation": "bilinear",
@@ -184,12 +184,13 @@ fn folder_of(family: &str, name: &str, model_type: &str, at: &Path) -> Tensors {
     std::fs::write(at.join("config.json"), card.to_string()).expect("writable");
     let weights = fixture.group("model.");
     write_safetensors(&at.join("model.safetensors"), &weights).expect("writable");
+    let get = |name: &str| fixture.get(name).expect("a fixture has it").clone();
     let input = Tensors::from([
-        ("pixel_values".to_string(), fixture.get("input")),
-        ("grad_output".to_string(), fixture.get("grad_output")),
+        ("pixel_values".to_string(), get("input")),
+        ("grad_output".to_string(), get("grad_output")),
     ]);
     write_safetensors(&at.join("input.safetensors"), &input).expect("writable");
-    let mut want = Tensors::from([("logits".to_string(), fixture.get("eval.logits"))]);
+    let mut want = Tensors::from([("logits".to_string(), get("eval.logits"))]);
     for (key, grad) in fixture.group("eval.grad.") {
         want.insert(format!("grad.{key}"), grad);
     }
@@ -201,35 +202,17 @@ fn folder_of(family: &str, name: &str, model_type: &str, at: &Path) -> Tensors {
 /// MobileNetV3 is a linear layer here.
 #[test]
 fn every_family_runs_in_every_spelling() {
-    for (family, names, model_type) in [
-        (
-            "mobilenet",
-            &["v2", "v3", "timm_v2", "timm_v3"][..],
-            "mobilenet",
-        ),
-        (
-            "efficientnet",
-            &[
-                "torchvision",
-                "torchvision_v2",
-                "timm",
-                "timm_v2",
-                "lite",
-                "efficientnet_pytorch",
-            ],
-            "efficientnet",
-        ),
-    ] {
-        for name in names {
-            let work = temp();
-            let want = folder_of(family, name, model_type, work.path());
-            for (dtype, limit) in [("f64", 1e-9), ("f32", 2e-4)] {
-                let options = ["--grad", "--dtype", dtype];
-                let input = work.path().join("input.safetensors");
-                let got = forward(&text(work.path()), &input, &options);
-                Worst::of(&got, &want, 1e-4)
-                    .assert_within(limit, &format!("{family} {name} {dtype} forward --grad"));
-            }
+    // ResNets give hidden states too: above.
+    let families = ["efficientnet", "mobilenet"].map(String::from);
+    for fixture in fixtures(&families).expect("they are embedded") {
+        let work = temp();
+        let want = folder_of(&fixture, work.path());
+        for (dtype, limit) in [("f64", 1e-9), ("f32", 2e-4)] {
+            let options = ["--grad", "--dtype", dtype];
+            let input = work.path().join("input.safetensors");
+            let got = forward(&text(work.path()), &input, &options);
+            Worst::of(&got, &want, 1e-4)
+                .assert_within(limit, &format!("{} {dtype} forward --grad", fixture.name));
         }
     }
 }
@@ -237,7 +220,8 @@ fn every_family_runs_in_every_spelling() {
 #[test]
 fn what_is_read_is_not_written_over() {
     let work = temp();
-    let want = folder_of("mobilenet", "v2", "mobilenet", work.path());
+    let fixtures = fixtures(&["mobilenet".into()]).expect("they are embedded");
+    let want = folder_of(&fixtures[0], work.path());
     assert!(!want.is_empty());
     let model = text(work.path());
     let before = contents(work.path());

@@ -1,16 +1,22 @@
 //! Reading, preprocessing and feeding images.
 
 use crate::common::*;
-use burn_zoo_checkpoint::read_safetensors;
+use burn_zoo_checkpoint::{Tensors, read_safetensors};
 use burn_zoo_core::{Interpolation, Preprocessing};
 use burn_zoo_image::{Image, decode, preprocess, resize};
 use burn_zoo_images::{Augment, Batch, ImageFolder, Loader, LoaderOptions, Transform};
-use burn_zoo_tests::golden::{Fixture, folder};
+use burn_zoo_tests::golden::folder;
 use image::{DynamicImage, ImageBuffer, Luma, Rgb, Rgba};
 use std::sync::Arc;
 
-fn golden_image(fixture: &Fixture, name: &str) -> Image {
-    let data = fixture.get(name);
+/// Images before and after torchvision's evaluation transform.
+fn golden() -> Tensors {
+    let path = folder("images").join("preprocess.safetensors");
+    read_safetensors(&path).expect("the fixture is part of the repository")
+}
+
+fn golden_image(fixture: &Tensors, name: &str) -> Image {
+    let data = &fixture[name];
     let shape = data.shape.to_vec();
     let pixels = data.iter::<u8>().collect();
     Image {
@@ -32,7 +38,7 @@ fn worst_difference(got: &[u8], want: &[u8]) -> i32 {
 
 #[test]
 fn symptom_12_resize_equals_pil_within_one_step() {
-    let fixture = Fixture::read("images", "preprocess");
+    let fixture = golden();
     for i in 0..2 {
         let image = golden_image(&fixture, &format!("image.{i}"));
         for (name, interpolation) in [
@@ -52,7 +58,7 @@ fn symptom_12_resize_equals_pil_within_one_step() {
 
 #[test]
 fn preprocessing_equals_torchvisions_preset() {
-    let fixture = Fixture::read("images", "preprocess");
+    let fixture = golden();
     let preprocessing = Preprocessing {
         crop: 28,
         ..Preprocessing::imagenet(32)
@@ -61,8 +67,7 @@ fn preprocessing_equals_torchvisions_preset() {
         let image = golden_image(&fixture, &format!("image.{i}"));
         let mut got = Vec::new();
         preprocess(&image, &preprocessing, &mut got).expect("RGB");
-        let want: Vec<f32> = fixture
-            .get(&format!("pixel_values.{i}"))
+        let want: Vec<f32> = fixture[&format!("pixel_values.{i}")]
             .iter::<f32>()
             .collect();
         assert_eq!(got.len(), want.len());

@@ -8,6 +8,7 @@ use burn_ndarray::NdArray;
 use burn_zoo::{AutoConfig, WithModel, fixtures};
 use burn_zoo_checkpoint::{KeyMap, Tensors, collect};
 use burn_zoo_core::{ImageClassifier, Mode};
+use burn_zoo_parity::norm;
 
 type B = Autodiff<NdArray>;
 
@@ -77,7 +78,6 @@ fn symptom_11_evaluation_never_changes_statistics_and_training_does() {
 
 #[test]
 fn symptom_18_every_parameter_receives_a_finite_gradient() {
-    let norm = |data: &TensorData| data.iter::<f64>().map(|v| v * v).sum::<f64>().sqrt();
     for fixture in fixtures(&[]).expect("they are embedded") {
         let measured = measured::<B>(&fixture, DType::F64);
         let weights = fixture.group("model.").into_keys();

@@ -69,9 +69,8 @@ fn fast_paths_are_what_is_compared_on_flex_in_f32_and_nowhere_else() {
 #[test]
 fn no_family_is_listed_without_a_fixture_for_every_rung() {
     let listed: BTreeSet<&str> = models().iter().map(|entry| entry.preset.family).collect();
-    let rungs = |lane: &'static LaneReport, family: &str| -> BTreeSet<&str> {
-        let cases = lane.cases.iter().filter(|case| case.family() == family);
-        let checks = cases.flat_map(|case| &case.checks);
+    let rungs = |lane: &'static LaneReport, family: &'static str| -> BTreeSet<&str> {
+        let checks = lane.of(family).flat_map(|case| &case.checks);
         checks.map(|check| check.rung.as_str()).collect()
     };
     for family in listed {
@@ -86,14 +85,8 @@ fn no_family_is_listed_without_a_fixture_for_every_rung() {
         }
         // Each optimizer in f64, and in f32 in some case.
         for name in ["ndarray-f64", "flex-f32"] {
-            let cases = lane(name)
-                .cases
-                .iter()
-                .filter(|case| case.family() == family);
-            let whats: BTreeSet<&str> = cases
-                .flat_map(|case| &case.checks)
-                .map(|c| c.what.as_str())
-                .collect();
+            let checks = lane(name).of(family).flat_map(|case| &case.checks);
+            let whats: BTreeSet<&str> = checks.map(|check| check.what.as_str()).collect();
             for (optimizer, ..) in OPTIMIZERS {
                 assert!(
                     whats.contains(format!("{optimizer} weights").as_str()),

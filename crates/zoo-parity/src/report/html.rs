@@ -66,10 +66,7 @@ impl CaseReport {
 
 impl Check {
     fn size(&self) -> String {
-        match self.error {
-            error if error == f64::MAX => "∞".into(),
-            error => format!("{error:.0e}"),
-        }
+        super::size(self.error, 0)
     }
 
     /// What failed, in words.

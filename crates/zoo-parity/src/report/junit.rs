@@ -1,4 +1,5 @@
 use super::{Report, Status};
+use crate::compare::Check;
 use burn_zoo_core::{Error, Result};
 use quick_junit::{NonSuccessKind, Report as JUnit, TestCase, TestCaseStatus, TestSuite};
 use std::time::Duration;
@@ -15,8 +16,7 @@ impl Report {
             for case in &lane.cases {
                 let mut status = TestCaseStatus::success();
                 if !case.passed() {
-                    let failed = case.checks.iter().filter(|check| !check.passed);
-                    let lines: Vec<String> = failed.map(|check| check.sentence()).collect();
+                    let lines: Vec<String> = case.failed().map(Check::sentence).collect();
                     status = TestCaseStatus::non_success(NonSuccessKind::Failure);
                     status.set_message(lines.join("; "));
                 }

@@ -1,10 +1,6 @@
 use super::{LaneReport, Report, Status};
-use crate::compare::Kind;
 use crate::lane::Lane;
 use std::fmt::Write;
-
-/// The columns.
-const KINDS: [Kind; 4] = [Kind::Loading, Kind::Outputs, Kind::Gradients, Kind::Steps];
 
 impl Report {
     /// A table of families by lanes with the largest error of each rung, and what was not run or failed.
@@ -17,29 +13,16 @@ impl Report {
                 true => "upstream (L0 to L3)".to_string(),
                 false => format!("{} (L4)", Lane::reference().name),
             };
-            for (family, kinds) in Report::families(lane) {
-                let cell = |kind| match kinds.get(&kind) {
-                    None => "–".to_string(),
-                    Some(0.0) if kind == Kind::Loading => "all".into(),
-                    Some(error) if *error == f64::MAX => "∞".into(),
-                    Some(error) => format!("{error:.0e}"),
-                };
-                let cells = KINDS.map(cell).join(" | ");
+            for (family, cells) in lane.families(0) {
+                let cells = cells.join(" | ");
                 let _ = writeln!(text, "| {} | {family} | {with} | {cells} |", lane.lane);
             }
         }
         text.push('\n');
         for lane in self.with(Status::Failed) {
-            for case in lane.cases.iter().filter(|case| !case.passed()) {
-                for check in case.checks.iter().filter(|check| !check.passed) {
-                    let _ = writeln!(
-                        text,
-                        "- **failed**: {} {}: {}",
-                        lane.lane,
-                        case.case,
-                        check.sentence()
-                    );
-                }
+            for (case, check) in lane.failures() {
+                let said = check.sentence();
+                let _ = writeln!(text, "- **failed**: {} {}: {said}", lane.lane, case.case);
             }
             if let Some(reason) = &lane.reason {
                 let _ = writeln!(text, "- **failed**: {}: {reason}", lane.lane);
@@ -61,24 +44,10 @@ impl Report {
         let Some((exact, others)) = self.lanes.split_first() else {
             return text;
         };
-        for (family, kinds) in Report::families(exact) {
-            let cell = |kind| match kinds.get(&kind) {
-                None => "–".to_string(),
-                Some(0.0) if kind == Kind::Loading => "all".into(),
-                Some(error) if *error == f64::MAX => "∞".into(),
-                Some(error) => format!("{error:.0e}"),
-            };
-            let cells = KINDS.map(cell).join(" | ");
-            let cases = |lane: &LaneReport| {
-                let of = lane.cases.iter().filter(|case| case.family() == family);
-                of.filter(|case| case.passed()).count()
-            };
-            let all = exact
-                .cases
-                .iter()
-                .filter(|case| case.family() == family)
-                .count();
-            let agrees = |lane: &&LaneReport| cases(lane) == all;
+        for (family, cells) in exact.families(0) {
+            let cells = cells.join(" | ");
+            let passed = |lane: &LaneReport| lane.of(family).filter(|case| case.passed()).count();
+            let agrees = |lane: &&LaneReport| passed(lane) == exact.of(family).count();
             let lanes = others.iter().filter(agrees).map(|lane| lane.lane.as_str());
             let lanes = lanes.collect::<Vec<_>>().join(", ");
             let _ = writeln!(text, "| {family} | {cells} | {lanes} |");

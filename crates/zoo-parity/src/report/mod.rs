@@ -77,9 +77,14 @@ pub struct CaseReport {
 }
 
 impl CaseReport {
+    /// The checks that failed.
+    pub fn failed(&self) -> impl Iterator<Item = &Check> {
+        self.checks.iter().filter(|check| !check.passed)
+    }
+
     /// Whether every check passed, and there was one.
     pub fn passed(&self) -> bool {
-        !self.checks.is_empty() && self.checks.iter().all(|check| check.passed)
+        !self.checks.is_empty() && self.failed().next().is_none()
     }
 
     /// The family.
@@ -97,6 +102,43 @@ impl CaseReport {
 }
 
 impl LaneReport {
+    /// The cases of one family.
+    pub fn of<'a>(&'a self, family: &'a str) -> impl Iterator<Item = &'a CaseReport> {
+        self.cases
+            .iter()
+            .filter(move |case| case.family() == family)
+    }
+
+    /// Every check that failed, with its case.
+    pub fn failures(&self) -> impl Iterator<Item = (&CaseReport, &Check)> {
+        let cases = self.cases.iter();
+        cases.flat_map(|case| case.failed().map(move |check| (case, check)))
+    }
+
+    /// The families that ran, each with its largest error of every kind of tensors as text with so many
+    /// digits after the point: loading, outputs, gradients, steps.
+    pub fn families(&self, digits: usize) -> BTreeMap<&str, [String; 4]> {
+        const KINDS: [Kind; 4] = [Kind::Loading, Kind::Outputs, Kind::Gradients, Kind::Steps];
+        let mut families: BTreeMap<&str, BTreeMap<Kind, f64>> = BTreeMap::new();
+        for case in &self.cases {
+            let kinds = families.entry(case.family()).or_default();
+            for check in &case.checks {
+                let error = kinds.entry(check.kind).or_default();
+                *error = error.max(check.error);
+            }
+        }
+        let cell = |kind, kinds: &BTreeMap<Kind, f64>| match kinds.get(&kind) {
+            None => "–".to_string(),
+            Some(0.0) if kind == Kind::Loading => "all".into(),
+            Some(error) => size(*error, digits),
+        };
+        let cells = |kinds: BTreeMap<Kind, f64>| KINDS.map(|kind| cell(kind, &kinds));
+        let families = families.into_iter();
+        families
+            .map(|(family, kinds)| (family, cells(kinds)))
+            .collect()
+    }
+
     /// A lane that was not run.
     pub fn not_run(lane: &str, reason: String) -> Self {
         Self {
@@ -161,19 +203,6 @@ impl Report {
         )
     }
 
-    /// The families that ran on a lane, with the largest error of each kind of tensors.
-    pub fn families(lane: &LaneReport) -> BTreeMap<&str, BTreeMap<Kind, f64>> {
-        let mut families: BTreeMap<&str, BTreeMap<Kind, f64>> = BTreeMap::new();
-        for case in &lane.cases {
-            let kinds = families.entry(case.family()).or_default();
-            for check in &case.checks {
-                let error = kinds.entry(check.kind).or_default();
-                *error = error.max(check.error);
-            }
-        }
-        families
-    }
-
     /// What this run did worse than an older one: a line for every check that no longer passes, and for
     /// every error that is more than twice what it was.
     pub fn worse_than(&self, older: &Report) -> Vec<String> {
@@ -201,5 +230,13 @@ impl Report {
             }
         }
         lines
+    }
+}
+
+/// An error as text with so many digits after the point.
+fn size(error: f64, digits: usize) -> String {
+    match error {
+        f64::MAX => "∞".into(),
+        error => format!("{error:.digits$e}"),
     }
 }
