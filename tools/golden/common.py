@@ -91,7 +91,7 @@ def eval_pass(model, stages, inputs, grad_output):
     inputs = inputs.clone().requires_grad_()
     logits = model(inputs)
     (logits * grad_output).sum().backward()
-    out |= {"eval.logits": logits, "eval.grad.input": inputs.grad}
+    out |= {"eval.logits": logits, "eval.grad.input.pixel_values": inputs.grad}
     return out | named_grads(model, "eval.grad.")
 
 
@@ -158,7 +158,7 @@ def case_files(family, case, config, model, stages, spelling="torchvision"):
     labels = torch.from_numpy(rng.integers(0, num_classes, batch))
     grad_output = randn(rng, batch, num_classes)
     tensors = named_state(model, "model.")
-    tensors |= {"input": inputs, "labels": labels, "grad_output": grad_output}
+    tensors |= {"input.pixel_values": inputs, "labels": labels, "grad_output": grad_output}
     evaluated = eval_pass(model, stages, inputs, grad_output)
     tensors |= evaluated
     halves = half_errors(model, stages, inputs, grad_output, evaluated)
@@ -172,7 +172,7 @@ def case_files(family, case, config, model, stages, spelling="torchvision"):
         return
     inputs = randn(rng, STEPS, *case.steps_batch)
     labels = torch.from_numpy(rng.integers(0, num_classes, (STEPS, case.steps_batch[0])))
-    tensors = {"batch.inputs": inputs, "batch.labels": labels}
+    tensors = {"batch.input.pixel_values": inputs, "batch.labels": labels}
     for name, (optimizer, clip) in OPTIMIZERS.items():
         losses, trained = train_steps(model, inputs, labels, optimizer, clip)
         tensors |= {f"{name}.losses": losses} | named_state(trained, f"{name}.model.")

@@ -14,7 +14,8 @@ pub struct KeyMap {
     /// beginning of the path; in theirs `*` is that component and `*+1` the number after it:
     /// `("^layers.*", "layer*+1")`.
     pub renamed: Vec<(Cow<'static, str>, Cow<'static, str>)>,
-    /// Last components of file keys that hold nothing the model needs, with the reason.
+    /// File keys that hold nothing the model needs, with the reason: a last component, or with a dot in it
+    /// a whole key, in which `*` stands for one component.
     pub dropped: &'static [(&'static str, &'static str)],
     /// Parameters that lie otherwise in the file, with the steps from there to here. In a pattern,
     /// which covers the whole path, `*` stands for one component.
@@ -48,17 +49,7 @@ impl KeyMap {
 
     /// The steps from the file's numbers to those of the parameter at `path`.
     pub(crate) fn layout(&self, path: &str) -> &[Layout] {
-        let fits = |pattern: &str| {
-            let (mut pattern, mut path) = (pattern.split('.'), path.split('.'));
-            loop {
-                match (pattern.next(), path.next()) {
-                    (None, None) => return true,
-                    (Some(p), Some(c)) if p == "*" || p == c => {}
-                    _ => return false,
-                }
-            }
-        };
-        let found = self.layouts.iter().find(|(pattern, _)| fits(pattern));
+        let found = self.layouts.iter().find(|(pattern, _)| fits(pattern, path));
         found.map_or(&[], |(_, layouts)| layouts)
     }
 
@@ -83,7 +74,23 @@ impl KeyMap {
     /// Whether the file's `key` is known to hold nothing the model needs.
     pub fn drops(&self, key: &str) -> bool {
         let last = key.rsplit('.').next().unwrap_or(key);
-        self.dropped.iter().any(|(name, _)| *name == last)
+        let names = |name: &str| match name.contains('.') {
+            true => fits(name, key),
+            false => name == last,
+        };
+        self.dropped.iter().any(|(name, _)| names(name))
+    }
+}
+
+/// Whether a path or key fits a pattern in which `*` stands for one component.
+fn fits(pattern: &str, path: &str) -> bool {
+    let (mut pattern, mut path) = (pattern.split('.'), path.split('.'));
+    loop {
+        match (pattern.next(), path.next()) {
+            (None, None) => return true,
+            (Some(p), Some(c)) if p == "*" || p == c => {}
+            _ => return false,
+        }
     }
 }
 
@@ -146,7 +153,7 @@ mod tests {
                 ("downsample.conv", "downsample.0"),
                 ("gone", ""),
             ],
-            &[("num_batches_tracked", "a counter")],
+            &[("num_batches_tracked", "a counter"), ("h.*.bias", "a mask")],
         )
     }
 
@@ -170,7 +177,9 @@ mod tests {
     }
 
     #[test]
-    fn only_the_last_component_decides_what_is_dropped() {
+    fn a_last_component_or_a_whole_key_decides_what_is_dropped() {
+        assert!(map().drops("h.12.bias"));
+        assert!(!map().drops("a.h.12.bias") && !map().drops("h.12.a.bias"));
         assert!(map().drops("bn1.num_batches_tracked"));
         assert!(!map().drops("num_batches_tracked.weight"));
     }

@@ -7,6 +7,12 @@ pub enum Layout {
     Transposed,
     /// A matrix `[a, b]` is stored as a 1×1 convolution `[a, b, 1, 1]`.
     Pointwise,
+    /// The rows of each of so many heads lie as pairs of neighbours, `0, n/2, 1, n/2 + 1…`, as llama.cpp keeps
+    /// the queries and keys of rotary positions.
+    RotaryPairs {
+        /// Heads.
+        heads: usize,
+    },
     /// The parameter is some of the rows of a packed tensor, as queries, keys and values are that
     /// come from one projection. Comes last in a list of layouts.
     Rows {
@@ -25,6 +31,7 @@ impl Layout {
             match layout {
                 Layout::Transposed => shape.reverse(),
                 Layout::Pointwise => shape.extend([1, 1]),
+                Layout::RotaryPairs { .. } => {}
                 Layout::Rows { of, .. } => {
                     if let Some(rows) = shape.first_mut() {
                         *rows = *of;
@@ -41,6 +48,9 @@ impl Layout {
             data = match layout {
                 Layout::Transposed => transposed(&data),
                 Layout::Pointwise => reshaped(data, |shape| shape.truncate(2)),
+                Layout::RotaryPairs { heads } => {
+                    in_pairs(&data, *heads, |half, i| 2 * (i % half) + i / half)
+                }
                 Layout::Rows { at, of } => {
                     let row = data.as_bytes().len() / (*of).max(1);
                     let rows = shape.first().copied().unwrap_or_default();
@@ -71,6 +81,9 @@ impl Layout {
             data = match layout {
                 Layout::Transposed => transposed(&data),
                 Layout::Pointwise => reshaped(data, |shape| shape.extend([1, 1])),
+                Layout::RotaryPairs { heads } => {
+                    in_pairs(&data, *heads, |half, i| i % 2 * half + i / 2)
+                }
                 Layout::Rows { .. } => data,
             };
         }
@@ -83,6 +96,19 @@ fn reshaped(mut data: TensorData, change: impl Fn(&mut Vec<usize>)) -> TensorDat
     change(&mut shape);
     data.shape = shape.into();
     data
+}
+
+/// The rows of each head in another order: row `i` comes from `from(half a head, i)`.
+fn in_pairs(data: &TensorData, heads: usize, from: impl Fn(usize, usize) -> usize) -> TensorData {
+    let rows = data.shape.first().copied().unwrap_or_default();
+    let (head, bytes) = (rows / heads.max(1), data.as_bytes());
+    let row = bytes.len() / rows.max(1);
+    let mut ordered = Vec::with_capacity(bytes.len());
+    for i in 0..rows {
+        let at = i / head * head + from(head / 2, i % head);
+        ordered.extend_from_slice(&bytes[at * row..(at + 1) * row]);
+    }
+    TensorData::from_bytes_vec(ordered, data.shape.clone(), data.dtype)
 }
 
 /// `[a, b]` as `[b, a]`.

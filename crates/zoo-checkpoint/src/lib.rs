@@ -30,7 +30,7 @@ pub use key_map::KeyMap;
 pub use layout::Layout;
 pub use lazy::{LazyTensor, LazyTensors};
 pub use load::{LoadOptions, LoadReport, load, load_tensors, load_with};
-pub use model::{ModelConfig, PretrainedModel, new_head};
+pub use model::{ClassifierConfig, ModelConfig, PretrainedModel, new_head};
 pub use safetensors_file::{read_safetensors, write_safetensors};
 pub use save::{collect, file_shapes, save, save_folder, to_file};
 pub use walk::{ParamMapper, ParamVisitor, map_params, visit_params};

@@ -6,17 +6,11 @@ use std::path::Path;
 
 /// A family's configuration: its listed models, and how their weights are called in files.
 pub trait ModelConfig: Clone + Send + Sync + Sized + 'static {
-    /// Path of the last layer's weight, whose first size is the number of classes.
-    const HEAD: &'static str;
-
     /// Every listed model of the family.
     fn presets() -> &'static [(Preset, Self)];
 
     /// The spellings of the parameters' names; the first is written.
     fn key_maps(&self) -> Vec<KeyMap>;
-
-    /// Changes the number of classes.
-    fn set_num_classes(&mut self, num_classes: usize);
 
     /// The listed model called `name`.
     ///
@@ -30,6 +24,15 @@ pub trait ModelConfig: Clone + Send + Sync + Sized + 'static {
             .cloned()
             .ok_or_else(|| Error::unknown("model", name, names))
     }
+}
+
+/// The configuration of a model that tells classes of images apart.
+pub trait ClassifierConfig: ModelConfig {
+    /// Path of the last layer's weight, whose first size is the number of classes.
+    const HEAD: &'static str;
+
+    /// Changes the number of classes.
+    fn set_num_classes(&mut self, num_classes: usize);
 }
 
 /// A model that is made from a preset and from published weights.
@@ -73,7 +76,10 @@ pub trait PretrainedModel<B: Backend>: Module<B> + Sized {
         name: &str,
         path: impl AsRef<Path>,
         device: &B::Device,
-    ) -> Result<(Self, LoadReport)> {
+    ) -> Result<(Self, LoadReport)>
+    where
+        Self::Config: ClassifierConfig,
+    {
         let (preset, mut config) = Self::Config::preset(name)?;
         let path = there(path.as_ref(), &preset)?;
         config.set_num_classes(num_classes);
@@ -105,7 +111,7 @@ pub trait PretrainedModel<B: Backend>: Module<B> + Sized {
 }
 
 /// Patterns of the last layer's keys, in every spelling.
-pub fn new_head<C: ModelConfig>(config: &C) -> Vec<String> {
+pub fn new_head<C: ClassifierConfig>(config: &C) -> Vec<String> {
     let layer = C::HEAD.trim_end_matches("weight");
     let maps = config.key_maps();
     let keys = |map: &KeyMap| ["weight", "bias"].map(|last| map.key(&format!("{layer}{last}")));

@@ -47,7 +47,7 @@ impl WithBackend for Eval<'_> {
 
     fn run<B: AutodiffBackend>(self, device: <B as BackendTypes>::Device) -> Self::Output {
         let (args, data) = (self.args, self.dataset);
-        let (model, card, dtype) = args.model.load::<B::InnerBackend>(&device)?;
+        let (model, card, preprocessing, dtype) = args.model.load::<B::InnerBackend>(&device)?;
         let classes = card.class_names.len();
         if data.class_names.len() != classes {
             let message = format!(
@@ -69,11 +69,7 @@ impl WithBackend for Eval<'_> {
             workers: args.workers,
         };
         // The model's own preprocessing counts, not the data set's.
-        let loader = Loader::new(
-            Arc::clone(part),
-            Transform::eval(card.preprocessing.clone()),
-            options,
-        )?;
+        let loader = Loader::new(Arc::clone(part), Transform::eval(preprocessing), options)?;
         let bar = bar(loader.len(), "evaluating");
         let logits = |x| model.logits(x);
         let result = evaluate(&logits, &loader, classes, dtype, &device, |done, _| {

@@ -31,7 +31,8 @@ pub struct Args {
 struct Subject {
     name: String,
     config: AutoConfig,
-    preprocessing: Preprocessing,
+    /// Of images; a model of text has none.
+    preprocessing: Option<Preprocessing>,
     preset: Option<Preset>,
 }
 
@@ -48,7 +49,10 @@ impl Subject {
             });
         }
         let pretrained = open(&args.model, args.arch.as_deref(), &args.net)?;
-        pretrained.card.check_for_images(&pretrained.weights.path)?;
+        if pretrained.card.model.image_shape().is_ok() {
+            let from = &pretrained.weights.path;
+            pretrained.card.check_for_images(from)?;
+        }
         Ok(Self {
             name: args.model.clone(),
             config: pretrained.card.model,
@@ -58,18 +62,23 @@ impl Subject {
     }
 }
 
-/// Counts one forward pass of the real model on one image, and its parameters.
+/// Counts one forward pass of the real model on one image, if it takes images, and its parameters.
 struct Count<'a>(&'a Subject);
 
 impl WithBackend for Count<'_> {
-    type Output = Result<(burn_zoo_ops::Counts, usize)>;
+    type Output = Result<(Option<burn_zoo_ops::Counts>, usize)>;
 
     fn run<B: AutodiffBackend>(self, device: <B as BackendTypes>::Device) -> Self::Output {
-        let input = &self.0.preprocessing;
-        let model = AutoModel::<B::InnerBackend>::new(&self.0.config, None, DType::F32, &device)?;
-        let shape = [1, input.num_channels, input.crop, input.crop];
-        let pixel_values = Tensor::zeros(shape, (&device, DType::F32));
-        let counts = burn_zoo_ops::count(|| model.logits(pixel_values).into_data()).1;
+        let counts = match &self.0.preprocessing {
+            Some(input) => {
+                let config = &self.0.config;
+                let model = AutoModel::<B::InnerBackend>::new(config, None, DType::F32, &device)?;
+                let shape = [1, input.num_channels, input.crop, input.crop];
+                let pixel_values = Tensor::zeros(shape, (&device, DType::F32));
+                Some(burn_zoo_ops::count(|| model.logits(pixel_values).into_data()).1)
+            }
+            None => None,
+        };
         let parameters = match &self.0.preset {
             Some(preset) => preset.num_parameters,
             None => self
@@ -96,24 +105,25 @@ impl<B: AutodiffBackend> WithModel<B> for Parameters {
 
 pub fn run(args: &Args) -> Result<()> {
     let subject = Subject::of(args)?;
-    if !args.json {
+    if !args.json && subject.preprocessing.is_some() {
         burn_zoo_core::note!("counting one forward pass of {} …", args.model);
     }
     let (counts, parameters) = with_backend(args.backend.spec()?, Count(&subject))??;
-    let input = &subject.preprocessing;
     let weights = 4 * parameters as u64;
-    let activations = 4 * counts.activations;
     if args.json {
         let mut json = json!({
             "name": subject.name,
             "config": subject.config,
             "num_parameters": parameters,
-            "preprocessing": input,
-            "flops_forward": counts.flops,
             "weight_bytes_f32": weights,
-            "activation_bytes_f32": activations,
-            "training_bytes_adamw_f32": 4 * weights + activations,
         });
+        if let (Some(input), Some(counts)) = (&subject.preprocessing, counts) {
+            let activations = 4 * counts.activations;
+            json["preprocessing"] = json!(input);
+            json["flops_forward"] = json!(counts.flops);
+            json["activation_bytes_f32"] = json!(activations);
+            json["training_bytes_adamw_f32"] = json!(4 * weights + activations);
+        }
         if let Some(preset) = &subject.preset {
             json["preset"] = json!(preset);
         }
@@ -131,35 +141,49 @@ pub fn run(args: &Args) -> Result<()> {
         None => burn_zoo_core::say!("{}", subject.name),
     }
     row("parameters", group_digits(parameters as u64));
-    row(
-        "FLOPs",
-        format!(
-            "{:.2} G for one image, a multiply-add counted as two",
-            counts.flops as f64 / 1e9
-        ),
-    );
-    row(
-        "memory",
-        format!(
-            "{} of f32 weights; {} of values an image in the forward pass; {} to train with AdamW on one image",
-            mebibytes(weights),
-            mebibytes(activations),
-            mebibytes(4 * weights + activations)
-        ),
-    );
-    row(
-        "input",
-        format!(
-            "{}×{}×{}: shorter side to {} ({:?}), centre cut, mean {:?}, std {:?}",
-            input.num_channels,
-            input.crop,
-            input.crop,
-            input.resize,
-            input.interpolation,
-            input.mean,
-            input.std
-        ),
-    );
+    if let (Some(input), Some(counts)) = (&subject.preprocessing, counts) {
+        let activations = 4 * counts.activations;
+        row(
+            "FLOPs",
+            format!(
+                "{:.2} G for one image, a multiply-add counted as two",
+                counts.flops as f64 / 1e9
+            ),
+        );
+        row(
+            "memory",
+            format!(
+                "{} of f32 weights; {} of values an image in the forward pass; {} to train with AdamW on one image",
+                mebibytes(weights),
+                mebibytes(activations),
+                mebibytes(4 * weights + activations)
+            ),
+        );
+        row(
+            "input",
+            format!(
+                "{}×{}×{}: shorter side to {} ({:?}), centre cut, mean {:?}, std {:?}",
+                input.num_channels,
+                input.crop,
+                input.crop,
+                input.resize,
+                input.interpolation,
+                input.mean,
+                input.std
+            ),
+        );
+    } else {
+        row(
+            "memory",
+            format!(
+                "{} of f32 weights, {} in half a type; {} to train with AdamW, beside the values of the forward pass",
+                mebibytes(weights),
+                mebibytes(weights / 2),
+                mebibytes(4 * weights)
+            ),
+        );
+        row("input", "token numbers of text".into());
+    }
     let Some(p) = &subject.preset else {
         return Ok(());
     };
@@ -168,7 +192,10 @@ pub fn run(args: &Args) -> Result<()> {
         Some(w) => {
             row(
                 "weights",
-                format!("{} (SHA-256 {}…), {}", w.url, w.sha256_prefix, w.license),
+                match w.sha256_prefix {
+                    "" => format!("{}, {}", w.url, w.license),
+                    hash => format!("{} (SHA-256 {hash}…), {}", w.url, w.license),
+                },
             );
             if let Some(top1) = w.top1 {
                 row("published", format!("{top1:.3} % top-1 on {}", w.dataset));

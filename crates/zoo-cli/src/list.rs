@@ -30,7 +30,6 @@ pub fn run(args: &Args) -> Result<()> {
     ];
     let rows = models.iter().map(|m| {
         let p = &m.preset;
-        let input = &p.preprocessing;
         let published = p.weights.as_ref().and_then(|w| Some((w.top1?, w.dataset)));
         let top1 = published.map_or("–".into(), |(top1, dataset)| {
             format!("{top1:.2} % {dataset}")
@@ -40,7 +39,9 @@ pub fn run(args: &Args) -> Result<()> {
             format!("burn-zoo-{}", p.family),
             p.task.to_string(),
             group_digits(p.num_parameters as u64),
-            format!("{}×{}×{}", input.num_channels, input.crop, input.crop),
+            p.preprocessing.as_ref().map_or("text".into(), |input| {
+                format!("{}×{}×{}", input.num_channels, input.crop, input.crop)
+            }),
             top1,
             p.license.to_string(),
         ]

@@ -4,7 +4,7 @@ use crate::common::{BackendArgs, dtype};
 use crate::source::{self, NetArgs};
 use burn::tensor::{DType, backend::Backend};
 use burn_zoo::{AutoModel, ModelCard, Pretrained, find};
-use burn_zoo_core::{Error, Result};
+use burn_zoo_core::{Error, Preprocessing, Result};
 use std::path::Path;
 
 /// A trained model and where to compute with it.
@@ -28,14 +28,18 @@ pub struct ModelArgs {
 }
 
 impl ModelArgs {
-    /// The model on `device`, what is known about it, and the dtype it computes in.
-    pub fn load<B: Backend>(&self, device: &B::Device) -> Result<(AutoModel<B>, ModelCard, DType)> {
+    /// The image classifier on `device`, what is known about it, how images become its input, and the dtype
+    /// it computes in.
+    pub fn load<B: Backend>(
+        &self,
+        device: &B::Device,
+    ) -> Result<(AutoModel<B>, ModelCard, Preprocessing, DType)> {
         let dtype = dtype::<B>(&self.dtype, device)?;
         let pretrained = self.open()?;
         let from = &pretrained.weights.path;
-        pretrained.card.check_for_images(from)?;
+        let preprocessing = pretrained.card.check_for_images(from)?.clone();
         let model = pretrained.model(dtype, device)?;
-        Ok((model, pretrained.card, dtype))
+        Ok((model, pretrained.card, preprocessing, dtype))
     }
 
     /// The model's files, and what is known about it.

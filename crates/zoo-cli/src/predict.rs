@@ -44,8 +44,8 @@ impl WithBackend for Predict<'_> {
 
     fn run<B: AutodiffBackend>(self, device: <B as BackendTypes>::Device) -> Self::Output {
         let args = self.args;
-        let (model, card, dtype) = args.model.load::<B::InnerBackend>(&device)?;
-        let transform = Transform::eval(card.preprocessing.clone());
+        let (model, card, preprocessing, dtype) = args.model.load::<B::InnerBackend>(&device)?;
+        let transform = Transform::eval(preprocessing);
         let [channels, height, width] = transform.shape();
         let bar = bar(self.files.len(), "predicting");
         let mut predictions = Vec::new();

@@ -4,7 +4,8 @@
 //! - [`Mode`]: training or evaluation, passed to layers explicitly;
 //! - [`Stages`]: named intermediate values of a forward pass, for verification;
 //! - [`Preset`]: a published configuration with its licence, source and preprocessing;
-//! - [`ImageClassifier`]: what training, evaluation and prediction ask of a model.
+//! - [`Network`]: any model as its upstream's class sees it;
+//! - [`ImageClassifier`]: what training, evaluation and prediction of images ask of a model.
 
 mod cache;
 mod classifier;
@@ -12,17 +13,19 @@ mod error;
 mod links;
 mod mode;
 mod names;
+mod network;
 mod output;
 mod preset;
 mod seeded;
 mod stages;
 
 pub use cache::cache_dir;
-pub use classifier::{ImageClassifier, UpstreamOutput};
+pub use classifier::ImageClassifier;
 pub use error::{Error, Result};
 pub use links::stays_inside;
 pub use mode::Mode;
 pub use names::{group_digits, nearest, similar};
+pub use network::{Argument, ArgumentKind, Arguments, Flat, Network, UpstreamOutput};
 pub use preset::{Interpolation, Preprocessing, Preset, Task, Weights};
 pub use seeded::seeded;
 #[cfg(feature = "seeded-bugs")]

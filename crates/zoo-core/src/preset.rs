@@ -6,12 +6,21 @@ use serde::{Deserialize, Serialize};
 pub enum Task {
     /// One of a set of classes for an image.
     ImageClassification,
+    /// The token that stood at a masked place.
+    FillMask,
+    /// A vector for a text.
+    TextEmbedding,
+    /// How a text goes on.
+    TextGeneration,
 }
 
 impl std::fmt::Display for Task {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Task::ImageClassification => f.write_str("image classification"),
+            Task::FillMask => f.write_str("masked tokens"),
+            Task::TextEmbedding => f.write_str("text embedding"),
+            Task::TextGeneration => f.write_str("text generation"),
         }
     }
 }
@@ -93,7 +102,8 @@ impl Preprocessing {
 pub struct Weights {
     /// Address of the file.
     pub url: &'static str,
-    /// Leading hexadecimal digits of the file's SHA-256, as upstream publishes them.
+    /// Leading hexadecimal digits of the file's SHA-256, as upstream publishes them; empty where the hub
+    /// states it with the file.
     pub sha256_prefix: &'static str,
     /// Licence of the weights.
     pub license: &'static str,
@@ -104,6 +114,17 @@ pub struct Weights {
 }
 
 impl Weights {
+    /// A model of the hub.
+    pub fn hub(url: &'static str, license: &'static str, dataset: &'static str) -> Self {
+        Self {
+            url,
+            sha256_prefix: "",
+            license,
+            dataset,
+            top1: None,
+        }
+    }
+
     /// A file of weights for ImageNet-1k whose name ends with its hash, as torchvision's and timm's
     /// do: `NAME-HASH.pth`.
     pub fn imagenet(url: &'static str, license: &str, top1: Option<f32>) -> Self {
@@ -138,8 +159,8 @@ pub struct Preset {
     pub license: &'static str,
     /// Trainable parameters.
     pub num_parameters: usize,
-    /// How its input is made from an image.
-    pub preprocessing: Preprocessing,
+    /// How its input is made from an image, where it takes one.
+    pub preprocessing: Option<Preprocessing>,
     /// Published weights, if there are any.
     pub weights: Option<Weights>,
 }

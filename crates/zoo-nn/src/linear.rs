@@ -8,7 +8,7 @@ pub struct Linear<B: Backend> {
     /// `[out_features, in_features]`
     pub weight: Param<Tensor<B, 2>>,
     /// `[out_features]`
-    pub bias: Param<Tensor<B, 1>>,
+    pub bias: Option<Param<Tensor<B, 1>>>,
 }
 
 impl<B: Backend> Linear<B> {
@@ -17,7 +17,7 @@ impl<B: Backend> Linear<B> {
         let bound = 1.0 / (in_features as f64).sqrt();
         Self {
             weight: init.uniform([out_features, in_features], bound),
-            bias: init.uniform([out_features], bound),
+            bias: Some(init.uniform([out_features], bound)),
         }
     }
 
@@ -30,7 +30,7 @@ impl<B: Backend> Linear<B> {
     ) -> Self {
         Self {
             weight: init.uniform([out_features, in_features], bound),
-            bias: init.constant([out_features], 0.0),
+            bias: Some(init.constant([out_features], 0.0)),
         }
     }
 
@@ -38,12 +38,19 @@ impl<B: Backend> Linear<B> {
     pub fn normal(init: &mut Init<B>, in_features: usize, out_features: usize, std: f64) -> Self {
         Self {
             weight: init.normal([out_features, in_features], std),
-            bias: init.constant([out_features], 0.0),
+            bias: Some(init.constant([out_features], 0.0)),
         }
     }
 
-    /// `[batch, in_features]` to `[batch, out_features]`.
-    pub fn forward(&self, x: Tensor<B, 2>) -> Tensor<B, 2> {
-        burn_zoo_ops::linear(x, self.weight.val(), Some(self.bias.val()))
+    /// The same with a bias only if `has_bias`.
+    pub fn with_bias(mut self, has_bias: bool) -> Self {
+        self.bias = self.bias.filter(|_| has_bias);
+        self
+    }
+
+    /// `[.., in_features]` to `[.., out_features]`.
+    pub fn forward<const D: usize>(&self, x: Tensor<B, D>) -> Tensor<B, D> {
+        let bias = self.bias.as_ref().map(Param::val);
+        burn_zoo_ops::linear(x, self.weight.val(), bias)
     }
 }

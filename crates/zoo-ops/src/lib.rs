@@ -7,6 +7,7 @@
 //! Activations are computed here in the tensor's own dtype: some of Burn's defaults go through f32.
 
 mod activation;
+mod attention;
 mod conv;
 mod counter;
 #[cfg(feature = "flex")]
@@ -18,10 +19,11 @@ mod optim;
 mod pool;
 
 pub use activation::Activation;
+pub use attention::{MaskOptions, attention, rotate};
 pub use conv::{Conv2dOptions, conv2d};
 pub use counter::{Counts, count};
 pub use linear::linear;
 pub use loss::cross_entropy;
-pub use norm::{batch_norm_eval, batch_norm_train};
+pub use norm::{batch_norm_eval, batch_norm_train, layer_norm, rms_norm};
 pub use optim::{AdamW, Sgd, adamw_step, sgd_step};
 pub use pool::{global_avg_pool2d, max_pool2d, pad2d};

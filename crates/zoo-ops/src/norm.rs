@@ -1,4 +1,4 @@
-use burn::tensor::{Tensor, backend::Backend};
+use burn::tensor::{DType, Tensor, backend::Backend};
 use burn_zoo_core::seeded;
 
 /// Batch normalisation over batch, height and width with the batch's own statistics
@@ -71,4 +71,67 @@ fn mean_per_channel<B: Backend>(x: Tensor<B, 4>) -> Tensor<B, 1> {
         .mean_dim(2)
         .mean_dim(0)
         .reshape([channels])
+}
+
+/// Layer normalisation over the last dimension (Ba et al. 2016, equation 4), which half types compute in
+/// f32: `y = (x - mean) / sqrt(var + eps) · weight + bias`, with the biased variance.
+///
+/// # Shapes
+/// - x, result: `[.., features]`
+/// - weight, bias: `[features]`
+pub fn layer_norm<B: Backend, const D: usize>(
+    x: Tensor<B, D>,
+    weight: Tensor<B, 1>,
+    bias: Tensor<B, 1>,
+    eps: f64,
+) -> Tensor<B, D> {
+    crate::counter::add_activations(x.shape().num_elements());
+    let eps = seeded("layer norm's eps a tenth", eps, |eps| eps / 10.0);
+    let dtype = x.dtype();
+    let x = wide(x);
+    let centred = x.clone() - x.mean_dim(D - 1);
+    let mut variance = (centred.clone() * centred.clone()).mean_dim(D - 1);
+    let features = centred.dims()[D - 1];
+    variance = seeded(
+        "layer norm with the unbiased variance",
+        variance,
+        |variance| variance * (features as f64 / (features - 1) as f64),
+    );
+    let y = centred / (variance + eps).sqrt();
+    let bias = seeded("layer norm without its bias", bias, |bias| bias * 0.0);
+    narrow(y, dtype) * weight.unsqueeze() + bias.unsqueeze()
+}
+
+/// Root-mean-square normalisation over the last dimension (Zhang and Sennrich 2019, equation 4), which
+/// half types compute in f32: `y = x / sqrt(mean(x²) + eps) · weight`; shapes as [`layer_norm`].
+pub fn rms_norm<B: Backend, const D: usize>(
+    x: Tensor<B, D>,
+    weight: Tensor<B, 1>,
+    eps: f64,
+) -> Tensor<B, D> {
+    crate::counter::add_activations(x.shape().num_elements());
+    let eps = seeded("RMS norm's eps a tenth", eps, |eps| eps / 10.0);
+    let dtype = x.dtype();
+    let x = wide(x);
+    let x = seeded("RMS norm that takes the mean away", x, |x| {
+        x.clone() - x.mean_dim(D - 1)
+    });
+    let square = (x.clone() * x.clone()).mean_dim(D - 1);
+    let y = x / (square + eps).sqrt();
+    narrow(y, dtype) * weight.unsqueeze()
+}
+
+/// A half type as f32.
+pub(crate) fn wide<B: Backend, const D: usize>(x: Tensor<B, D>) -> Tensor<B, D> {
+    match x.dtype().size() {
+        2 => x.cast(DType::F32),
+        _ => x,
+    }
+}
+
+pub(crate) fn narrow<B: Backend, const D: usize>(x: Tensor<B, D>, dtype: DType) -> Tensor<B, D> {
+    match dtype.size() {
+        2 => x.cast(dtype),
+        _ => x,
+    }
 }

@@ -19,7 +19,7 @@ pub struct Fixture {
     pub f64_only: Vec<String>,
     /// Upstream's own errors of outputs and of gradients in `bf16` and `f16`.
     pub half_errors: BTreeMap<String, [f64; 2]>,
-    /// `model.KEY`, `input`, `labels`, `grad_output`, and upstream's results as [`measure`](crate::measure)
+    /// `model.KEY`, `input.NAME`, `labels`, `grad_output`, and upstream's results as [`measure`](crate::measure)
     /// calls them.
     pub tensors: Tensors,
     /// Inputs, labels and upstream's results of ten optimizer steps.

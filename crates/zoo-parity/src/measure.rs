@@ -1,9 +1,9 @@
-use crate::fixture::{Fixture, get};
+use crate::fixture::{Fixture, get, group};
 use burn::module::{AutodiffModule, Module};
 use burn::tensor::backend::{AutodiffBackend, Backend};
 use burn::tensor::{DType, Int, Tensor, TensorData};
 use burn_zoo_checkpoint::{KeyMap, Tensors, collect, load_tensors, to_file};
-use burn_zoo_core::{CollectStages, Error, ImageClassifier, Mode, Result};
+use burn_zoo_core::{Arguments, CollectStages, Error, Flat, Mode, Network, Result, Stages};
 use burn_zoo_ops::{Counts, cross_entropy};
 use burn_zoo_optim::{Optimizer, OptimizerSpec, clip_global_norm, collect_gradients, global_norm};
 use std::path::Path;
@@ -13,7 +13,7 @@ use std::slice::from_ref;
 #[derive(Clone, Debug, Default)]
 pub struct Measured {
     /// `eval.stage.NAME`, `eval.logits`, `eval.plain` (the logits where no stages are asked for),
-    /// `eval.grad.KEY`, `eval.grad.input`; `train.logits`, `train.loss`,
+    /// `eval.grad.KEY`, `eval.grad.input.NAME`; `train.logits`, `train.loss`,
     /// `train.grad.KEY`, `train.stats.KEY`; `OPTIMIZER.losses`, `OPTIMIZER.model.KEY`.
     pub tensors: Tensors,
     /// The stages in the order of the forward pass.
@@ -75,7 +75,7 @@ pub fn measure<B, M>(
 ) -> Result<Measured>
 where
     B: AutodiffBackend,
-    M: AutodiffModule<B> + ImageClassifier<B>,
+    M: AutodiffModule<B> + Network<B>,
 {
     let map = maps.iter().find(|map| map.name == fixture.spelling);
     let map = map.ok_or_else(|| {
@@ -130,7 +130,7 @@ struct Run<'a, B: AutodiffBackend, M> {
 impl<B, M> Run<'_, B, M>
 where
     B: AutodiffBackend,
-    M: AutodiffModule<B> + ImageClassifier<B>,
+    M: AutodiffModule<B> + Network<B>,
 {
     fn all(&self, out: &mut Measured) -> Result<()> {
         self.eval(out)?;
@@ -166,14 +166,47 @@ where
         Err(Error::malformed(&self.fixture.name, message))
     }
 
+    /// The arguments of a pass: the tensors that begin with `prefix`.
+    fn arguments(&self, prefix: &str, tensors: &Tensors) -> Result<Arguments<B>> {
+        let from = Path::new(&self.fixture.name);
+        let named = group(tensors, prefix);
+        Arguments::read(
+            &self.model.arguments(),
+            &named,
+            from,
+            self.dtype,
+            self.device,
+        )
+    }
+
+    fn run(
+        &self,
+        model: &M,
+        arguments: &Arguments<B>,
+        mode: Mode,
+        stages: Option<&mut CollectStages<B>>,
+    ) -> Result<Flat<B>> {
+        let stages = stages.map(|stages| stages as &mut dyn Stages<B>);
+        let ran = model.run(arguments, mode, stages);
+        ran.map_err(|e| Error::malformed(&self.fixture.name, e.to_string()))
+    }
+
+    /// The data of an output, which must have the dtype that was asked for.
+    fn output(&self, name: &str, output: &Flat<B>) -> Result<TensorData> {
+        let mut data = self.result(name, output.values.clone())?;
+        data.shape = output.shape.clone().into();
+        Ok(data)
+    }
+
     fn eval(&self, out: &mut Measured) -> Result<()> {
-        let input = self.tensor::<4>(self.fixture.get("input")?).require_grad();
+        let mut arguments = self.arguments("input.", &self.fixture.tensors)?;
+        for input in arguments.floats.values_mut() {
+            input.values = input.values.clone().require_grad();
+        }
         let mut stages = CollectStages::new();
-        let logits = self
-            .model
-            .logits(input.clone(), Mode::Eval, Some(&mut stages));
-        let plain = self.model.logits(input.clone(), Mode::Eval, None);
-        let plain = self.result("logits without stages", plain)?;
+        let logits = self.run(&self.model, &arguments, Mode::Eval, Some(&mut stages))?;
+        let plain = self.run(&self.model, &arguments, Mode::Eval, None)?;
+        let plain = self.output("logits without stages", &plain)?;
         out.tensors.insert("eval.plain".into(), plain);
         for (name, flat, shape) in stages.0 {
             let mut data = self.result(&name, flat)?;
@@ -181,26 +214,29 @@ where
             out.tensors.insert(format!("eval.stage.{name}"), data);
             out.stages.push(name);
         }
-        let data = self.result("logits", logits.clone())?;
+        let data = self.output("logits", &logits)?;
         out.tensors.insert("eval.logits".into(), data);
-        let side = self.tensor::<2>(self.fixture.get("grad_output")?);
-        let grads = (logits * side).sum().backward();
-        if let Some(grad) = input.grad(&grads) {
+        let side = flat(self.fixture.get("grad_output")?);
+        let grads = (logits.values * self.tensor::<1>(&side)).sum().backward();
+        for (name, input) in &arguments.floats {
+            let Some(grad) = input.values.grad(&grads) else {
+                continue;
+            };
             self.typed("the input's gradient", grad.dtype())?;
-            out.tensors
-                .insert("eval.grad.input".into(), grad.into_data());
+            let mut data = grad.into_data();
+            data.shape = input.shape.clone().into();
+            out.tensors.insert(format!("eval.grad.input.{name}"), data);
         }
         self.gradients(&self.model, grads, "eval.grad.", out)
     }
 
     fn train(&self, out: &mut Measured) -> Result<()> {
         let model = self.model.clone();
-        let logits = model.logits(self.tensor(self.fixture.get("input")?), Mode::Train, None);
-        let labels = self.fixture.get("labels")?.clone();
-        let targets = Tensor::<B, 1, Int>::from_data(labels, self.device);
-        let loss = cross_entropy(logits.clone(), targets, LABEL_SMOOTHING);
+        let arguments = self.arguments("input.", &self.fixture.tensors)?;
+        let logits = self.run(&model, &arguments, Mode::Train, None)?;
+        let loss = self.loss(&logits, self.fixture.get("labels")?, LABEL_SMOOTHING);
         let tensors = &mut out.tensors;
-        tensors.insert("train.logits".into(), self.result("logits", logits)?);
+        tensors.insert("train.logits".into(), self.output("logits", &logits)?);
         tensors.insert("train.loss".into(), self.result("loss", loss.clone())?);
         self.gradients(&model, loss.backward(), "train.grad.", out)?;
         let statistics = to_file(&collect(&model), self.map).into_iter();
@@ -208,6 +244,18 @@ where
         out.tensors
             .extend(statistics.map(|(key, data)| (format!("train.stats.{key}"), data)));
         Ok(())
+    }
+
+    /// Cross-entropy of the last dimension, with a label for each row of the others.
+    fn loss(&self, logits: &Flat<B>, labels: &TensorData, smoothing: f64) -> Tensor<B, 1> {
+        let classes = logits.shape.last().copied().unwrap_or(1);
+        let rows = logits.values.dims()[0] / classes;
+        let targets = Tensor::<B, 1, Int>::from_data(flat(labels), self.device);
+        cross_entropy(
+            logits.values.clone().reshape([rows, classes]),
+            targets,
+            smoothing,
+        )
     }
 
     fn ten_steps(
@@ -218,17 +266,20 @@ where
     ) -> Result<()> {
         let of = &self.fixture.name;
         let (inputs, labels) = (
-            get(of, steps, "batch.inputs")?,
+            group(steps, "batch.input."),
             get(of, steps, "batch.labels")?,
         );
         // Running statistics are shared by clones of a module.
         let mut model = load(self.model.clone(), self.fixture, self.map, self.dtype)?;
         let mut optimizer = Optimizer::<B>::new(*spec, true);
         let mut losses = Vec::new();
-        for i in 0..inputs.shape[0] {
-            let targets = Tensor::<B, 1, Int>::from_data(item(labels, i), self.device);
-            let logits = model.logits(self.tensor(&item(inputs, i)), Mode::Train, None);
-            let loss = cross_entropy(logits, targets, 0.0);
+        for i in 0..labels.shape[0] {
+            let batch = inputs
+                .iter()
+                .map(|(name, all)| (name.clone(), item(all, i)));
+            let arguments = self.arguments("", &batch.collect())?;
+            let logits = self.run(&model, &arguments, Mode::Train, None)?;
+            let loss = self.loss(&logits, &item(labels, i), 0.0);
             losses.extend(loss.to_data().iter::<f64>());
             let mut grads = collect_gradients::<B, M>(&model, loss.backward());
             if let Some(max_norm) = clip {
@@ -269,6 +320,13 @@ where
             .extend(named.map(|(key, grad)| (format!("{prefix}{key}"), grad)));
         Ok(())
     }
+}
+
+/// The same in one row.
+fn flat(data: &TensorData) -> TensorData {
+    let mut flat = data.clone();
+    flat.shape = [data.num_elements()].into();
+    flat
 }
 
 /// Item `i` of a tensor whose first dimension counts items.

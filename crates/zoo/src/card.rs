@@ -12,8 +12,9 @@ pub struct ModelCard {
     pub name: String,
     /// The configuration.
     pub model: AutoConfig,
-    /// How its input is made from an image.
-    pub preprocessing: Preprocessing,
+    /// How its input is made from an image, where it takes one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preprocessing: Option<Preprocessing>,
     /// Names of its classes, by label.
     pub class_names: Vec<String>,
 }
@@ -26,28 +27,36 @@ impl ModelCard {
     pub(crate) fn from_json(json: serde_json::Value, path: &Path) -> Result<Self> {
         let card: Self =
             serde_json::from_value(json).map_err(|e| Error::malformed(path, e.to_string()))?;
-        card.check_for_images(path)?;
+        match card.model.image_shape() {
+            Ok(_) => drop(card.check_for_images(path)?),
+            Err(_) => {
+                let valid = card.model.validate();
+                valid.map_err(|e| Error::malformed(path, e.to_string()))?;
+            }
+        }
         Ok(card)
     }
 
-    /// Checks that image files can be made into its input; `path` is named where not.
+    /// Checks that image files can be made into its input; `path` is named where not. Gives how.
     ///
     /// # Errors
     /// What does not fit together.
-    pub fn check_for_images(&self, path: &Path) -> Result<()> {
-        self.check()
-            .map_err(|message| Error::malformed(path, message))
+    pub fn check_for_images(&self, path: &Path) -> Result<&Preprocessing> {
+        let checked = self.check();
+        checked.map_err(|message| Error::malformed(path, message))
     }
 
     /// Says what does not fit together.
-    fn check(&self) -> std::result::Result<(), String> {
+    fn check(&self) -> std::result::Result<&Preprocessing, String> {
         self.model.validate().map_err(|e| format!("model: {e}"))?;
-        let p = &self.preprocessing;
-        if p.num_channels != self.model.num_channels() {
+        let shape = self.model.image_shape().map_err(|e| e.to_string())?;
+        let Some(p) = &self.preprocessing else {
+            return Err("nothing says how an image becomes the model's input".into());
+        };
+        if p.num_channels != shape.num_channels {
             return Err(format!(
                 "preprocessing gives {} channels, the model takes {}",
-                p.num_channels,
-                self.model.num_channels()
+                p.num_channels, shape.num_channels
             ));
         }
         let fine =
@@ -67,11 +76,11 @@ impl ModelCard {
         {
             return Err("preprocessing wants crop and resize of 1 to 2048 pixels".into());
         }
-        let (names, classes) = (self.class_names.len(), self.model.num_classes());
+        let (names, classes) = (self.class_names.len(), shape.num_classes);
         if names != classes {
             return Err(format!("{names} class names for {classes} classes"));
         }
-        Ok(())
+        Ok(p)
     }
 
     /// Writes `config.json` into `folder`.

@@ -5,7 +5,7 @@ use burn::tensor::backend::AutodiffBackend;
 use burn_zoo_checkpoint::{
     KeyMap, LoadOptions, LoadReport, load_with, save_folder, write_atomically,
 };
-use burn_zoo_core::{Error, ImageClassifier, Interpolation, Result};
+use burn_zoo_core::{Error, Interpolation, Network, Result};
 use serde_json::{Value, json};
 use std::fs::File;
 use std::path::Path;
@@ -37,7 +37,7 @@ pub fn export<B: AutodiffBackend>(
 ) -> Result<LoadReport> {
     let config = &pretrained.card.model;
     let upstream = upstream(config, options.upstream.as_deref())?;
-    let files = config_files(&pretrained.card, upstream)?;
+    let files = config_files(pretrained, upstream)?;
     if folder.symlink_metadata().is_ok() {
         let message = format!("{} is there already; name a new folder", folder.display());
         return Err(Error::usage("--out", message));
@@ -58,7 +58,7 @@ pub fn upstreams(config: &AutoConfig) -> Vec<&'static str> {
     let maps = config.key_maps();
     let mut names: Vec<_> = maps.iter().map(|map| map.name).collect();
     names.retain(|name| !name.contains(' '));
-    if !names.contains(&"timm") {
+    if config.image_shape().is_ok() && !names.contains(&"timm") {
         names.push("timm");
     }
     names
@@ -79,7 +79,9 @@ fn upstream(config: &AutoConfig, name: Option<&str>) -> Result<&'static str> {
 /// The spelling that an upstream reads; a bare model may have one of its own.
 fn spelling(config: &AutoConfig, upstream: &str) -> KeyMap {
     let maps = config.key_maps();
-    let bare = config.num_classes() == 0;
+    let bare = config
+        .image_shape()
+        .is_ok_and(|shape| shape.num_classes == 0);
     let fits = |map: &&KeyMap| match map.name.split_once(',') {
         Some((name, _)) => bare && name == upstream,
         None => !(bare && upstream == "transformers") && map.name == upstream,
@@ -88,8 +90,17 @@ fn spelling(config: &AutoConfig, upstream: &str) -> KeyMap {
 }
 
 /// Upstream's files beside the weights, by name.
-fn config_files(card: &ModelCard, upstream: &str) -> Result<Vec<(&'static str, Value)>> {
+fn config_files(pretrained: &Pretrained, upstream: &str) -> Result<Vec<(&'static str, Value)>> {
+    let card = &pretrained.card;
     match upstream {
+        // What upstream wrote says more than is followed here.
+        "transformers" if card.model.image_shape().is_err() => match &pretrained.upstream_config {
+            Some(config) => Ok(vec![("config.json", config.clone())]),
+            None => {
+                let message = "a text model is written from a folder of transformers'";
+                Err(Error::usage("--to", message))
+            }
+        },
         "transformers" => transformers_files(card),
         "timm" => Ok(vec![("config.json", timm_config(card)?)]),
         _ => {
@@ -108,7 +119,7 @@ fn transformers_files(card: &ModelCard) -> Result<Vec<(&'static str, Value)>> {
         _ => return Err(Error::usage("--to", "transformers has no such model here")),
     };
     // Without a head there is nothing to name.
-    if card.model.num_classes() > 0 {
+    if card.model.image_shape()?.num_classes > 0 {
         let names = card.class_names.iter().enumerate();
         config["id2label"] = names
             .clone()
@@ -116,7 +127,12 @@ fn transformers_files(card: &ModelCard) -> Result<Vec<(&'static str, Value)>> {
             .collect();
         config["label2id"] = names.map(|(i, name)| (name.clone(), json!(i))).collect();
     }
-    let p = &card.preprocessing;
+    let Some(p) = &card.preprocessing else {
+        return Err(Error::usage(
+            "--to",
+            "nothing says how an image becomes the model's input",
+        ));
+    };
     if p.crop >= 384 && p.resize != p.crop {
         let message = format!(
             "transformers' image processor of ResNets cuts nothing off at 384 pixels and more, and this model resizes to {} and cuts {}",
@@ -147,8 +163,12 @@ fn transformers_files(card: &ModelCard) -> Result<Vec<(&'static str, Value)>> {
 
 /// timm knows its networks by name.
 fn timm_config(card: &ModelCard) -> Result<Value> {
-    let (channels, classes) = (card.model.num_channels(), card.model.num_classes());
-    let same = |config: &AutoConfig| config.clone().adapted(channels, classes) == card.model;
+    let shape = card.model.image_shape()?;
+    let (channels, classes) = (shape.num_channels, shape.num_classes);
+    let same = |config: &AutoConfig| {
+        let adapted = config.clone().adapted(shape);
+        adapted.is_ok_and(|config| config == card.model)
+    };
     let models = models();
     let mut listed = models.iter().filter(|entry| {
         // torchvision's ResNets have timm's names too.
@@ -162,7 +182,12 @@ fn timm_config(card: &ModelCard) -> Result<Value> {
         );
         return Err(Error::usage("--to", message));
     };
-    let p = &card.preprocessing;
+    let Some(p) = &card.preprocessing else {
+        return Err(Error::usage(
+            "--to",
+            "nothing says how an image becomes the model's input",
+        ));
+    };
     let interpolation = match p.interpolation {
         Interpolation::Bilinear => "bilinear",
         Interpolation::Bicubic => "bicubic",
@@ -207,8 +232,8 @@ impl<B: AutodiffBackend> WithModel<B> for Export<'_> {
 
     fn run<M>(self, model: M, key_maps: Vec<KeyMap>) -> Self::Output
     where
-        M: AutodiffModule<B> + ImageClassifier<B>,
-        M::InnerModule: ImageClassifier<B::InnerBackend>,
+        M: AutodiffModule<B> + Network<B>,
+        M::InnerModule: Network<B::InnerBackend>,
     {
         let strict = LoadOptions::strict(self.options.dtype);
         let (model, report) = load_with(model, &self.pretrained.weights, &key_maps, &strict)?;

@@ -1,13 +1,18 @@
 /// What the registry knows of every family, from one line for each: a feature of the same name, the
-/// crate, its configuration (`ModelConfig`, with `num_channels`, `num_classes` and `validate`) and
-/// its model (`PretrainedModel`, `ImageClassifier`).
+/// crate, its configuration (`ModelConfig`, with `validate`) and its model (`PretrainedModel`, `Network`).
+/// Families of `images` have a `ClassifierConfig` with `num_channels` and `num_classes`, and an
+/// `ImageClassifier`; those of `text` are read from transformers' `config.json`.
 macro_rules! families {
-    ($($(#[$about:meta])* $feature:literal => $variant:ident($krate:ident, $config:ident, $model:ident),)*) => {
+    (
+        images { $($(#[$about:meta])* $feature:literal => $variant:ident($krate:ident, $config:ident, $model:ident),)* }
+        text { $($(#[$t_about:meta])* $t_feature:literal => $t_variant:ident($t_krate:ident, $t_config:ident, $t_model:ident),)* }
+    ) => {
         /// The configuration of a model of any family; in JSON `model_type` says which.
         #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
         #[serde(tag = "model_type", rename_all = "lowercase")]
         pub enum AutoConfig {
             $($(#[$about])* #[cfg(feature = $feature)] $variant($krate::$config),)*
+            $($(#[$t_about])* #[cfg(feature = $t_feature)] $t_variant($t_krate::$t_config),)*
         }
 
         /// Every listed model that is compiled in.
@@ -19,35 +24,45 @@ macro_rules! families {
                 preset: preset.clone(),
                 config: AutoConfig::$variant(config.clone()),
             }));)*
+            $(#[cfg(feature = $t_feature)]
+            entries.extend($t_krate::$t_config::presets().iter().map(|(preset, config)| Entry {
+                preset: preset.clone(),
+                config: AutoConfig::$t_variant(config.clone()),
+            }));)*
             entries
         }
 
         impl AutoConfig {
             /// The same network for other images and classes.
-            pub fn adapted(self, channels: usize, classes: usize) -> Self {
+            ///
+            /// # Errors
+            /// If it takes no images.
+            pub fn adapted(self, shape: ImageShape) -> Result<Self> {
                 match self {
                     $(#[cfg(feature = $feature)]
                     AutoConfig::$variant(mut config) => {
-                        config.num_channels = channels;
-                        config.num_classes = classes;
-                        AutoConfig::$variant(config)
+                        config.num_channels = shape.num_channels;
+                        config.num_classes = shape.num_classes;
+                        Ok(AutoConfig::$variant(config))
                     })*
+                    #[allow(unreachable_patterns)]
+                    other => Err(other.takes_no_images()),
                 }
             }
 
-            /// Classes of its head.
-            pub fn num_classes(&self) -> usize {
+            /// What it takes and tells apart.
+            ///
+            /// # Errors
+            /// If it takes no images.
+            pub fn image_shape(&self) -> Result<ImageShape> {
                 match self {
                     $(#[cfg(feature = $feature)]
-                    AutoConfig::$variant(config) => config.num_classes,)*
-                }
-            }
-
-            /// Channels of its input.
-            pub fn num_channels(&self) -> usize {
-                match self {
-                    $(#[cfg(feature = $feature)]
-                    AutoConfig::$variant(config) => config.num_channels,)*
+                    AutoConfig::$variant(config) => Ok(ImageShape {
+                        num_channels: config.num_channels,
+                        num_classes: config.num_classes,
+                    }),)*
+                    #[allow(unreachable_patterns)]
+                    other => Err(other.takes_no_images()),
                 }
             }
 
@@ -59,6 +74,8 @@ macro_rules! families {
                 match self {
                     $(#[cfg(feature = $feature)]
                     AutoConfig::$variant(config) => config.validate(),)*
+                    $(#[cfg(feature = $t_feature)]
+                    AutoConfig::$t_variant(config) => config.validate(),)*
                 }
             }
 
@@ -67,15 +84,46 @@ macro_rules! families {
                 match self {
                     $(#[cfg(feature = $feature)]
                     AutoConfig::$variant(config) => config.key_maps(),)*
+                    $(#[cfg(feature = $t_feature)]
+                    AutoConfig::$t_variant(config) => config.key_maps(),)*
                 }
             }
 
-            /// Path of its head's weight, whose first size is the number of classes.
-            pub(crate) fn head(&self) -> &'static str {
+            /// Path of an image classifier's last weight, whose first size is the number of classes.
+            pub(crate) fn head(&self) -> Option<&'static str> {
                 match self {
                     $(#[cfg(feature = $feature)]
-                    AutoConfig::$variant(_) => $krate::$config::HEAD,)*
+                    AutoConfig::$variant(_) => Some($krate::$config::HEAD),)*
+                    #[allow(unreachable_patterns)]
+                    _ => None,
                 }
+            }
+
+            /// From transformers' `config.json`.
+            ///
+            /// # Errors
+            /// If its `model_type` is not known, or a field cannot be used.
+            pub fn from_transformers(json: &Value) -> Result<Self> {
+                #[allow(unused_mut)]
+                let mut known: Vec<&str> = Vec::new();
+                let model_type = json["model_type"].as_str().unwrap_or_default();
+                #[cfg(feature = "resnet")]
+                {
+                    known.push("resnet");
+                    if model_type == "resnet" {
+                        let config = burn_zoo_resnet::ResNetConfig::from_transformers(json)?;
+                        return Ok(AutoConfig::ResNet(config));
+                    }
+                }
+                $(#[cfg(feature = $t_feature)]
+                {
+                    known.extend($t_krate::$t_config::MODEL_TYPES);
+                    if $t_krate::$t_config::MODEL_TYPES.contains(&model_type) {
+                        let config = $t_krate::$t_config::from_transformers(json)?;
+                        return Ok(AutoConfig::$t_variant(config));
+                    }
+                })*
+                Err(Error::unknown("model_type", model_type, known))
             }
 
             /// Runs `f` with a model of this configuration: its weights are drawn from `seed`, or
@@ -95,6 +143,32 @@ macro_rules! families {
                         let model = $krate::$model::<B>::build(config, seed, device)?;
                         Ok(f.run(model, config.key_maps()))
                     })*
+                    $(#[cfg(feature = $t_feature)]
+                    AutoConfig::$t_variant(config) => {
+                        let model = $t_krate::$t_model::<B>::build(config, seed, device)?;
+                        Ok(f.run(model, config.key_maps()))
+                    })*
+                }
+            }
+
+            /// [`AutoConfig::with_model`] for code that asks for an image classifier.
+            ///
+            /// # Errors
+            /// If it takes no images, or the configuration makes no model.
+            pub fn with_classifier<B: AutodiffBackend, F: WithClassifier<B>>(
+                &self,
+                seed: Option<u64>,
+                device: &B::Device,
+                f: F,
+            ) -> Result<F::Output> {
+                match self {
+                    $(#[cfg(feature = $feature)]
+                    AutoConfig::$variant(config) => {
+                        let model = $krate::$model::<B>::build(config, seed, device)?;
+                        Ok(f.run(model, config.key_maps()))
+                    })*
+                    #[allow(unreachable_patterns)]
+                    other => Err(other.takes_no_images()),
                 }
             }
         }
@@ -103,7 +177,7 @@ macro_rules! families {
             /// A model of this configuration with these weights, or random ones.
             ///
             /// # Errors
-            /// If the configuration makes no model, or the weights are not this model's.
+            /// If it takes no images, the configuration makes no model, or the weights are not this model's.
             pub fn new(
                 config: &AutoConfig,
                 weights: Option<&LazyTensors>,
@@ -123,6 +197,8 @@ macro_rules! families {
                             None => Ok(Self::of(model)),
                         }
                     })*
+                    #[allow(unreachable_patterns)]
+                    other => Err(other.takes_no_images()),
                 }
             }
         }

@@ -5,7 +5,7 @@ use burn::tensor::{DType, Tensor, TensorData};
 use burn_zoo_checkpoint::{
     KeyMap, LoadOptions, Tensors, collect, collect_gradients, load_with, to_file,
 };
-use burn_zoo_core::{CollectStages, Error, ImageClassifier, Mode, Result};
+use burn_zoo_core::{Arguments, CollectStages, Error, Flat, Mode, Network, Result};
 use std::path::Path;
 
 /// Runs a pretrained model in evaluation mode on tensors named as upstream's arguments and gives
@@ -42,95 +42,65 @@ struct Run<'a, B: AutodiffBackend> {
     device: &'a B::Device,
 }
 
-/// A value of any rank: flat, with its shape.
-type Value<B> = (Tensor<B, 1>, Vec<usize>);
-
-impl<B: AutodiffBackend> Run<'_, B> {
-    /// The input called `name` on the device, flat, with its shape.
-    fn input(&self, name: &str) -> Result<Value<B>> {
-        let fail = |message: String| Error::malformed(self.inputs_from, message);
-        let found = self.inputs.get(name);
-        let data = found.ok_or_else(|| fail(format!("has no tensor `{name}`")))?;
-        if !data.dtype.is_float() {
-            return Err(fail(format!(
-                "`{name}` holds {:?}, not floating-point numbers",
-                data.dtype
-            )));
-        }
-        let shape = data.shape.to_vec();
-        let len = shape.iter().product::<usize>();
-        let mut data = data.clone().convert_dtype(self.dtype);
-        data.shape = [len].into();
-        Ok((Tensor::from_data(data, (self.device, self.dtype)), shape))
-    }
-
-    fn pixel_values(&self) -> Result<Tensor<B, 4>> {
-        let channels = self.pretrained.card.model.num_channels();
-        let (flat, shape) = self.input("pixel_values")?;
-        match shape[..] {
-            [batch, found, height, width] if found == channels && !shape.contains(&0) => {
-                Ok(flat.reshape([batch, found, height, width]))
-            }
-            _ => Err(Error::malformed(
-                self.inputs_from,
-                format!(
-                    "`pixel_values` has shape {shape:?}, the model wants [batch, {channels}, height, width]"
-                ),
-            )),
-        }
-    }
-}
-
 impl<B: AutodiffBackend> WithModel<B> for Run<'_, B> {
     type Output = Result<Tensors>;
 
     fn run<M>(self, model: M, key_maps: Vec<KeyMap>) -> Self::Output
     where
-        M: AutodiffModule<B> + ImageClassifier<B>,
-        M::InnerModule: ImageClassifier<B::InnerBackend>,
+        M: AutodiffModule<B> + Network<B>,
+        M::InnerModule: Network<B::InnerBackend>,
     {
-        const KNOWN: [&str; 2] = ["pixel_values", "grad_output"];
-        if let Some(other) = self.inputs.keys().find(|k| !KNOWN.contains(&k.as_str())) {
-            return Err(Error::unknown("input", other, KNOWN));
+        let mut inputs = self.inputs.clone();
+        let side = inputs.remove("grad_output");
+        let declared = model.arguments();
+        let known = declared.iter().map(|argument| argument.name);
+        let known: Vec<&str> = known.chain(["grad_output"]).collect();
+        if let Some(other) = inputs.keys().find(|key| !known.contains(&key.as_str())) {
+            return Err(Error::unknown("input", other, known));
         }
-        let pixel_values = self.pixel_values()?;
-        let options = LoadOptions::strict(self.dtype);
+        let (from, dtype) = (self.inputs_from, self.dtype);
+        let arguments = Arguments::read(&declared, &inputs, from, dtype, self.device)?;
+        let options = LoadOptions::strict(dtype);
         let (model, report) = load_with(model, &self.pretrained.weights, &key_maps, &options)?;
 
         let mut stages = CollectStages::new();
-        let logits = model.logits(pixel_values, Mode::Eval, Some(&mut stages));
-        let stage = |name: &str| -> Option<Value<B>> {
-            let (_, flat, shape) = stages.0.iter().find(|s| s.0 == name)?;
-            Some((flat.clone(), shape.clone()))
+        let ran = model.run(&arguments, Mode::Eval, Some(&mut stages));
+        let output = ran.map_err(|e| Error::malformed(from, e.to_string()))?;
+        let mut primary = Flat {
+            shape: output.shape.clone(),
+            values: output.values.clone(),
         };
-        let mut primary = None;
         let mut outputs = Tensors::new();
+        let mut named = false;
         for output in model.upstream_outputs() {
-            let Some((flat, mut shape)) = stage(&output.stage) else {
+            let Some((_, values, shape)) = stages.0.iter().find(|s| s.0 == output.stage) else {
                 continue;
             };
+            let mut shape = shape.clone();
             shape.resize(output.rank.max(shape.len()), 1);
-            outputs.insert(output.name.clone(), shaped(flat.to_data(), &shape));
+            outputs.insert(output.name.clone(), shaped(values.to_data(), &shape));
             if output.primary {
-                primary = Some((flat, shape));
+                named = true;
+                let values = values.clone();
+                primary = Flat { values, shape };
             }
         }
-        let (flat, shape) = match primary {
-            Some(primary) => primary,
-            None => {
-                let shape = logits.dims().to_vec();
-                outputs.insert("logits".into(), logits.to_data());
-                (logits.flatten(0, 1), shape)
+        if !named {
+            let logits = shaped(primary.values.to_data(), &primary.shape);
+            outputs.insert("logits".into(), logits);
+        }
+        if let Some(side) = side {
+            let found = side.shape.to_vec();
+            if found != primary.shape || !side.dtype.is_float() {
+                let message = format!(
+                    "`grad_output` has shape {found:?} of {:?}, the primary output {:?} of floating-point numbers",
+                    side.dtype, primary.shape
+                );
+                return Err(Error::malformed(from, message));
             }
-        };
-        if self.inputs.contains_key("grad_output") {
-            let (side, found) = self.input("grad_output")?;
-            if found != shape {
-                let message =
-                    format!("`grad_output` has shape {found:?}, the primary output {shape:?}");
-                return Err(Error::malformed(self.inputs_from, message));
-            }
-            let grads = (flat * side).sum().backward();
+            let flat = shaped(side, &[found.iter().product()]).convert_dtype(dtype);
+            let side = Tensor::<B, 1>::from_data(flat, (self.device, dtype));
+            let grads = (primary.values * side).sum().backward();
             let map = key_maps.iter().find(|map| map.name == report.spelling);
             let map = map.unwrap_or(&key_maps[0]);
             let mut found = collect_gradients::<B, M>(&model, grads);

@@ -16,7 +16,7 @@ mod pretrained;
 #[cfg(feature = "verify")]
 mod verify;
 
-pub use auto::{AutoConfig, AutoModel, Entry, WithModel, find, models};
+pub use auto::{AutoConfig, AutoModel, Entry, ImageShape, WithClassifier, WithModel, find, models};
 pub use burn_zoo_backend::{BackendKind, DeviceSpec, WithBackend, with_backend};
 pub use card::ModelCard;
 pub use export::{ExportOptions, export, upstreams};

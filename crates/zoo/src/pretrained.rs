@@ -1,4 +1,4 @@
-use crate::{AutoConfig, AutoModel, ModelCard, find};
+use crate::{AutoConfig, AutoModel, ImageShape, ModelCard, find};
 use burn::tensor::{DType, backend::Backend};
 use burn_zoo_checkpoint::LazyTensors;
 use burn_zoo_core::{Error, Interpolation, Preprocessing, Result};
@@ -16,6 +16,8 @@ pub struct Pretrained {
     pub card: ModelCard,
     /// Its weights.
     pub weights: LazyTensors,
+    /// transformers' `config.json`, where that is what was there.
+    pub upstream_config: Option<Value>,
 }
 
 impl Pretrained {
@@ -46,11 +48,15 @@ impl Pretrained {
         let config = fitted(entry.config, &weights);
         let card = ModelCard {
             name: entry.preset.name.into(),
-            class_names: numbers(config.num_classes()),
+            class_names: numbers(config.image_shape().map_or(0, |shape| shape.num_classes)),
             model: config,
             preprocessing: entry.preset.preprocessing,
         };
-        Ok(Self { card, weights })
+        Ok(Self {
+            card,
+            weights,
+            upstream_config: None,
+        })
     }
 
     fn open_folder(folder: &Path) -> Result<Self> {
@@ -64,15 +70,22 @@ impl Pretrained {
         }
         let json = read_json(&path)?;
         let malformed = |e: Error| Error::malformed(&path, e.to_string());
+        let mut upstream_config = None;
         let card = if json.get("preprocessing").is_some() || json.get("model").is_some() {
             ModelCard::from_json(json, &path)?
         } else if let Some(architecture) = json["architecture"].as_str() {
             timm_card(architecture, &json).map_err(malformed)?
         } else {
-            transformers_card(&json, folder).map_err(malformed)?
+            let card = transformers_card(&json, folder).map_err(malformed)?;
+            upstream_config = Some(json);
+            card
         };
         let weights = LazyTensors::open(folder)?;
-        Ok(Self { card, weights })
+        Ok(Self {
+            card,
+            weights,
+            upstream_config,
+        })
     }
 
     /// The model with its weights as `dtype`.
@@ -96,15 +109,22 @@ fn read_json(path: &Path) -> Result<Value> {
 
 /// The configuration with as many classes as the weights' head has.
 fn fitted(config: AutoConfig, weights: &LazyTensors) -> AutoConfig {
-    let keys = config.key_maps();
-    let mut heads = keys.iter().map(|map| map.key(config.head()));
+    let (keys, Some(head)) = (config.key_maps(), config.head()) else {
+        return config;
+    };
+    let mut heads = keys.iter().map(|map| map.key(head));
     let head = heads.find_map(|key| weights.tensors.get(&key));
-    match head.and_then(|tensor| tensor.shape.first()) {
-        Some(classes) => {
-            let channels = config.num_channels();
-            config.adapted(channels, *classes)
+    let classes = head.and_then(|tensor| tensor.shape.first());
+    match (classes, config.image_shape()) {
+        (Some(classes), Ok(shape)) => {
+            let num_classes = *classes;
+            let shape = ImageShape {
+                num_classes,
+                ..shape
+            };
+            config.clone().adapted(shape).unwrap_or(config)
         }
-        None => config,
+        _ => config,
     }
 }
 
@@ -116,6 +136,10 @@ fn numbers(classes: usize) -> Vec<String> {
 /// be followed is an error: it would be another network, or another image.
 fn timm_card(architecture: &str, json: &Value) -> Result<ModelCard> {
     let entry = find(architecture)?;
+    let listed = entry.config.image_shape()?;
+    let Some(preprocessing) = entry.preset.preprocessing else {
+        return Err(Error::usage("architecture", "is no model of images"));
+    };
     let args = &json["model_args"];
     let known = |key: &String| key == "in_chans";
     if let Some(other) = args.as_object().and_then(|a| a.keys().find(|k| !known(k))) {
@@ -129,9 +153,13 @@ fn timm_card(architecture: &str, json: &Value) -> Result<ModelCard> {
     field(json, "global_pool", |v| {
         v.as_str().filter(|pool| *pool == "avg")
     })?;
-    let classes = field(json, "num_classes", size)?.unwrap_or(entry.config.num_classes());
-    let channels = field(args, "in_chans", size)?.unwrap_or(entry.config.num_channels());
-    let model = entry.config.adapted(channels, classes);
+    let classes = field(json, "num_classes", size)?.unwrap_or(listed.num_classes);
+    let channels = field(args, "in_chans", size)?.unwrap_or(listed.num_channels);
+    let shape = ImageShape {
+        num_channels: channels,
+        num_classes: classes,
+    };
+    let model = entry.config.adapted(shape)?;
     model.validate()?;
     field(json, "pretrained_cfg", Value::as_object)?;
     let cfg = &json["pretrained_cfg"];
@@ -144,7 +172,7 @@ fn timm_card(architecture: &str, json: &Value) -> Result<ModelCard> {
     Ok(ModelCard {
         name: architecture.into(),
         model,
-        preprocessing: timm_preprocessing(cfg, channels, entry.preset.preprocessing)?,
+        preprocessing: Some(timm_preprocessing(cfg, channels, preprocessing)?),
         class_names: class_names.unwrap_or_else(|| numbers(classes)),
     })
 }
@@ -220,35 +248,43 @@ fn floats(json: &Value, len: usize) -> Option<Vec<f32>> {
 
 /// transformers' `config.json`, with its `preprocessor_config.json` where there is one.
 fn transformers_card(json: &Value, folder: &Path) -> Result<ModelCard> {
-    let model_type = json["model_type"].as_str().unwrap_or_default();
-    let model = match model_type {
-        #[cfg(feature = "resnet")]
-        "resnet" => AutoConfig::ResNet(burn_zoo_resnet::ResNetConfig::from_transformers(json)?),
-        other => return Err(Error::unknown("model_type", other, ["resnet"])),
+    let model = AutoConfig::from_transformers(json)?;
+    let name = folder
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into();
+    let Ok(shape) = model.image_shape() else {
+        return Ok(ModelCard {
+            name,
+            model,
+            preprocessing: None,
+            class_names: class_names(json, burn_zoo_nn::num_labels(json)),
+        });
     };
-    let classes = model.num_classes();
-    let class_names = (0..classes).map(|i| match json["id2label"][i.to_string()].as_str() {
-        Some(name) => name.to_string(),
-        None => i.to_string(),
-    });
     let mut preprocessing = Preprocessing::imagenet(256);
-    preprocessing.num_channels = model.num_channels();
-    preprocessing.mean.resize(model.num_channels(), 0.5);
-    preprocessing.std.resize(model.num_channels(), 0.5);
+    preprocessing.num_channels = shape.num_channels;
+    preprocessing.mean.resize(shape.num_channels, 0.5);
+    preprocessing.std.resize(shape.num_channels, 0.5);
     let path = folder.join("preprocessor_config.json");
     if path.is_file() {
         transformers_preprocessing(&read_json(&path)?, &mut preprocessing);
     }
     Ok(ModelCard {
-        name: folder
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into(),
-        class_names: class_names.collect(),
+        name,
         model,
-        preprocessing,
+        preprocessing: Some(preprocessing),
+        class_names: class_names(json, shape.num_classes),
     })
+}
+
+/// The names of so many classes, or their numbers.
+fn class_names(json: &Value, classes: usize) -> Vec<String> {
+    let names = (0..classes).map(|i| match json["id2label"][i.to_string()].as_str() {
+        Some(name) => name.to_string(),
+        None => i.to_string(),
+    });
+    names.collect()
 }
 
 /// The fields of `ConvNextImageProcessor`, which transformers' ResNets use: below 384 pixels the

@@ -5,7 +5,7 @@ use burn::module::AutodiffModule;
 use burn::tensor::backend::{AutodiffBackend, BackendTypes};
 use burn_zoo_backend::on_lane;
 use burn_zoo_checkpoint::{KeyMap, LazyTensors, Tensors, write_safetensors};
-use burn_zoo_core::{Error, ImageClassifier, Result};
+use burn_zoo_core::{Error, Network, Result};
 use burn_zoo_golden::Case;
 use burn_zoo_parity::{CaseReport, Check, Fixture, Kind, Lane, Measured, compare, measure};
 use std::any::Any;
@@ -115,7 +115,7 @@ impl RunLane<'_> {
         device: &B::Device,
         report: &mut CaseReport,
     ) -> Result<()> {
-        let config: AutoConfig = serde_json::from_value(fixture.config.clone())
+        let config = AutoConfig::from_json(&fixture.config)
             .map_err(|e| Error::malformed(&fixture.name, e.to_string()))?;
         let dtype = self.lane.dtype;
         let measured = config.with_model::<B, _>(
@@ -163,8 +163,8 @@ impl<B: AutodiffBackend> WithModel<B> for Measure<'_, <B as BackendTypes>::Devic
 
     fn run<M>(self, model: M, key_maps: Vec<KeyMap>) -> Self::Output
     where
-        M: AutodiffModule<B> + ImageClassifier<B>,
-        M::InnerModule: ImageClassifier<B::InnerBackend>,
+        M: AutodiffModule<B> + Network<B>,
+        M::InnerModule: Network<B::InnerBackend>,
     {
         measure(model, &key_maps, self.fixture, self.dtype, self.device)
     }

@@ -2,7 +2,7 @@ use crate::config::{EfficientNetConfig, StageConfig};
 use crate::model::EfficientNet;
 use crate::presets::PRESETS;
 use burn::tensor::backend::Backend;
-use burn_zoo_checkpoint::{KeyMap, ModelConfig, PretrainedModel};
+use burn_zoo_checkpoint::{ClassifierConfig, KeyMap, ModelConfig, PretrainedModel};
 use burn_zoo_core::{Preset, Result};
 use burn_zoo_nn::{Init, timm_names};
 
@@ -136,14 +136,8 @@ impl EfficientNetConfig {
 }
 
 impl ModelConfig for EfficientNetConfig {
-    const HEAD: &'static str = "classifier.weight";
-
     fn presets() -> &'static [(Preset, Self)] {
         &PRESETS
-    }
-
-    fn set_num_classes(&mut self, num_classes: usize) {
-        self.num_classes = num_classes;
     }
 
     /// torchvision's, timm's and, without fused blocks, efficientnet_pytorch's spelling.
@@ -153,6 +147,14 @@ impl ModelConfig for EfficientNetConfig {
             maps.push(self.efficientnet_pytorch());
         }
         maps
+    }
+}
+
+impl ClassifierConfig for EfficientNetConfig {
+    const HEAD: &'static str = "classifier.weight";
+
+    fn set_num_classes(&mut self, num_classes: usize) {
+        self.num_classes = num_classes;
     }
 }
 

@@ -1,7 +1,9 @@
 use crate::config::{EfficientNetConfig, StageConfig};
 use burn::module::Module;
 use burn::tensor::{Tensor, backend::Backend};
-use burn_zoo_core::{ImageClassifier, Mode, Result, Stages, record};
+use burn_zoo_core::{
+    Argument, Arguments, Flat, ImageClassifier, Mode, Network, Result, Stages, record,
+};
 use burn_zoo_nn::{
     ConvNorm, ConvNormOptions, Init, InvertedResidual, InvertedResidualOptions, Linear,
     SqueezeExciteOptions, dropout,
@@ -157,5 +159,20 @@ impl<B: Backend> ImageClassifier<B> for EfficientNet<B> {
         record(&mut stages, || "pool".into(), &x);
         self.classifier
             .forward(dropout(x, self.config.dropout, mode))
+    }
+}
+
+impl<B: Backend> Network<B> for EfficientNet<B> {
+    fn arguments(&self) -> Vec<Argument> {
+        vec![Argument::pixel_values(self.config.num_channels)]
+    }
+
+    fn run(
+        &self,
+        arguments: &Arguments<B>,
+        mode: Mode,
+        stages: Option<&mut dyn Stages<B>>,
+    ) -> Result<Flat<B>> {
+        self.classify(arguments, mode, stages)
     }
 }

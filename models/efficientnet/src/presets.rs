@@ -84,6 +84,11 @@ const TIMM_V2: [Row; 3] = [
     ("tf_efficientnetv2_l", 384, 384, Bicubic, "https://github.com/rwightman/pytorch-image-models/releases/download/v0.1-effv2-weights/tf_efficientnetv2_l_21ft1k-60127a9d.pth", None),
 ];
 
+/// Pixels from -1 to 1.
+fn halves(preprocessing: Preprocessing) -> Preprocessing {
+    preprocessing.scaled(0.5, 0.5)
+}
+
 /// Every preset of the family with its configuration.
 pub(crate) static PRESETS: LazyLock<Vec<(Preset, EfficientNetConfig)>> = LazyLock::new(|| {
     let mut presets = Vec::new();
@@ -116,7 +121,7 @@ pub(crate) static PRESETS: LazyLock<Vec<(Preset, EfficientNetConfig)>> = LazyLoc
             ..EfficientNetConfig::lite(width, depth)
         };
         let mut timm = preset(&TIMM_LITE[i], V1, "timm", parameters);
-        timm.preprocessing = timm.preprocessing.scaled(0.5, 0.5);
+        timm.preprocessing = timm.preprocessing.map(halves);
         presets.push((timm, config.clone()));
         if i == 0 {
             presets.push((port_of_lite0(), config));
@@ -126,11 +131,11 @@ pub(crate) static PRESETS: LazyLock<Vec<(Preset, EfficientNetConfig)>> = LazyLoc
         let config = EfficientNetConfig::v2(size);
         let mut torchvision = preset(&TORCHVISION_V2[i], V2, "torchvision", parameters);
         if size == "l" {
-            torchvision.preprocessing = torchvision.preprocessing.scaled(0.5, 0.5);
+            torchvision.preprocessing = torchvision.preprocessing.map(halves);
         }
         presets.push((torchvision, config.clone()));
         let mut timm = preset(&TIMM_V2[i], V2, "timm", parameters);
-        timm.preprocessing = timm.preprocessing.scaled(0.5, 0.5);
+        timm.preprocessing = timm.preprocessing.map(halves);
         presets.push((timm, config.as_original()));
     }
     presets.push((small(), EfficientNetConfig::cifar()));
@@ -151,7 +156,7 @@ fn preset(row: &Row, paper: &'static str, upstream: &'static str, parameters: us
         upstream,
         license,
         num_parameters: parameters,
-        preprocessing: Preprocessing::imagenet(resize).cropped(crop, filter),
+        preprocessing: Some(Preprocessing::imagenet(resize).cropped(crop, filter)),
         weights: Some(Weights::imagenet(url, license, top1)),
     }
 }
@@ -166,9 +171,11 @@ fn port_of_lite0() -> Preset {
         upstream: "efficientnet_lite_pytorch",
         license: "Apache-2.0",
         num_parameters: LITE[0],
-        preprocessing: Preprocessing::imagenet(256)
-            .cropped(224, Bilinear)
-            .scaled(127.0 / 255.0, 128.0 / 255.0),
+        preprocessing: Some(
+            Preprocessing::imagenet(256)
+                .cropped(224, Bilinear)
+                .scaled(127.0 / 255.0, 128.0 / 255.0),
+        ),
         weights: None,
     }
 }
@@ -183,7 +190,7 @@ fn small() -> Preset {
         upstream: "torchvision's blocks",
         license: "BSD-3-Clause",
         num_parameters: 116_302,
-        preprocessing: Preprocessing::cifar(),
+        preprocessing: Some(Preprocessing::cifar()),
         weights: None,
     }
 }

@@ -2,7 +2,7 @@ use crate::config::{MobileNetConfig, Version};
 use crate::model::MobileNet;
 use crate::presets::PRESETS;
 use burn::tensor::backend::Backend;
-use burn_zoo_checkpoint::{KeyMap, Layout, ModelConfig, PretrainedModel};
+use burn_zoo_checkpoint::{ClassifierConfig, KeyMap, Layout, ModelConfig, PretrainedModel};
 use burn_zoo_core::{Preset, Result};
 use burn_zoo_nn::{Init, timm_names};
 
@@ -96,19 +96,21 @@ impl MobileNetConfig {
 }
 
 impl ModelConfig for MobileNetConfig {
-    const HEAD: &'static str = "classifier.weight";
-
     fn presets() -> &'static [(Preset, Self)] {
         &PRESETS
-    }
-
-    fn set_num_classes(&mut self, num_classes: usize) {
-        self.num_classes = num_classes;
     }
 
     /// torchvision's spelling, which is written, and timm's.
     fn key_maps(&self) -> Vec<KeyMap> {
         vec![self.torchvision(), self.timm()]
+    }
+}
+
+impl ClassifierConfig for MobileNetConfig {
+    const HEAD: &'static str = "classifier.weight";
+
+    fn set_num_classes(&mut self, num_classes: usize) {
+        self.num_classes = num_classes;
     }
 }
 

@@ -1,7 +1,9 @@
 use crate::config::{BlockConfig, MobileNetConfig};
 use burn::module::Module;
 use burn::tensor::{Tensor, backend::Backend};
-use burn_zoo_core::{ImageClassifier, Mode, Result, Stages, record};
+use burn_zoo_core::{
+    Argument, Arguments, Flat, ImageClassifier, Mode, Network, Result, Stages, record,
+};
 use burn_zoo_nn::{
     ConvNorm, ConvNormOptions, Init, InvertedResidual, InvertedResidualOptions, Linear, Padding,
     SqueezeExciteOptions, divisible_by_8, dropout,
@@ -148,5 +150,20 @@ impl<B: Backend> ImageClassifier<B> for MobileNet<B> {
         }
         self.classifier
             .forward(dropout(x, self.config.dropout, mode))
+    }
+}
+
+impl<B: Backend> Network<B> for MobileNet<B> {
+    fn arguments(&self) -> Vec<Argument> {
+        vec![Argument::pixel_values(self.config.num_channels)]
+    }
+
+    fn run(
+        &self,
+        arguments: &Arguments<B>,
+        mode: Mode,
+        stages: Option<&mut dyn Stages<B>>,
+    ) -> Result<Flat<B>> {
+        self.classify(arguments, mode, stages)
     }
 }

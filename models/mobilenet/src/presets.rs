@@ -69,7 +69,7 @@ fn listed(row: &Row, upstream: &'static str) -> (Preset, MobileNetConfig) {
         upstream,
         license,
         num_parameters,
-        preprocessing,
+        preprocessing: Some(preprocessing),
         weights: Some(Weights::imagenet(url, license, top1)),
     };
     (preset, config)
@@ -85,7 +85,7 @@ fn small() -> (Preset, MobileNetConfig) {
         upstream: "torchvision's blocks",
         license: "BSD-3-Clause",
         num_parameters: 96_650,
-        preprocessing: Preprocessing::cifar(),
+        preprocessing: Some(Preprocessing::cifar()),
         weights: None,
     };
     (preset, MobileNetConfig::v2_cifar())

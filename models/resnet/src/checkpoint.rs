@@ -2,7 +2,7 @@ use crate::config::ResNetConfig;
 use crate::model::ResNet;
 use crate::presets::PRESETS;
 use burn::tensor::backend::Backend;
-use burn_zoo_checkpoint::{KeyMap, ModelConfig, PretrainedModel};
+use burn_zoo_checkpoint::{ClassifierConfig, KeyMap, ModelConfig, PretrainedModel};
 use burn_zoo_core::{Preset, Result};
 use burn_zoo_nn::Init;
 
@@ -12,14 +12,8 @@ const DROPPED: &[(&str, &str)] = &[(
 )];
 
 impl ModelConfig for ResNetConfig {
-    const HEAD: &'static str = "fc.weight";
-
     fn presets() -> &'static [(Preset, Self)] {
         &PRESETS
-    }
-
-    fn set_num_classes(&mut self, num_classes: usize) {
-        self.num_classes = num_classes;
     }
 
     /// torchvision's and timm's spelling, which is written; transformers'
@@ -53,6 +47,14 @@ impl ModelConfig for ResNetConfig {
             classifier,
             base,
         ]
+    }
+}
+
+impl ClassifierConfig for ResNetConfig {
+    const HEAD: &'static str = "fc.weight";
+
+    fn set_num_classes(&mut self, num_classes: usize) {
+        self.num_classes = num_classes;
     }
 }
 

@@ -22,7 +22,7 @@ mod model;
 mod presets;
 
 pub use burn;
-pub use burn_zoo_checkpoint::{LoadReport, ModelConfig, PretrainedModel};
+pub use burn_zoo_checkpoint::{ClassifierConfig, LoadReport, ModelConfig, PretrainedModel};
 pub use burn_zoo_core::{Error, Mode, Preprocessing, Preset};
 #[cfg(feature = "image")]
 pub use burn_zoo_image::read_image;

@@ -1,7 +1,10 @@
 use crate::config::{BlockType, ResNetConfig, Stem};
 use burn::module::Module;
 use burn::tensor::{Tensor, backend::Backend};
-use burn_zoo_core::{ImageClassifier, Mode, Result, Stages, UpstreamOutput, record, seeded};
+use burn_zoo_core::{
+    Argument, Arguments, Flat, ImageClassifier, Mode, Network, Result, Stages, UpstreamOutput,
+    record, seeded,
+};
 use burn_zoo_nn::{BatchNorm2d, Conv2d, Init, Linear};
 use burn_zoo_ops::{Activation, Conv2dOptions, global_avg_pool2d, max_pool2d};
 
@@ -221,6 +224,21 @@ impl<B: Backend> ImageClassifier<B> for ResNet<B> {
             Some(fc) => fc.forward(pooled),
             None => pooled,
         }
+    }
+}
+
+impl<B: Backend> Network<B> for ResNet<B> {
+    fn arguments(&self) -> Vec<Argument> {
+        vec![Argument::pixel_values(self.config.num_channels)]
+    }
+
+    fn run(
+        &self,
+        arguments: &Arguments<B>,
+        mode: Mode,
+        stages: Option<&mut dyn Stages<B>>,
+    ) -> Result<Flat<B>> {
+        self.classify(arguments, mode, stages)
     }
 
     fn upstream_outputs(&self) -> Vec<UpstreamOutput> {

@@ -72,7 +72,7 @@ fn torchvision(row: &Row) -> (Preset, ResNetConfig) {
         upstream: "torchvision",
         license: "BSD-3-Clause",
         num_parameters,
-        preprocessing: Preprocessing::imagenet(resize),
+        preprocessing: Some(Preprocessing::imagenet(resize)),
         weights: Some(Weights::imagenet(url, "BSD-3-Clause", Some(top1))),
     };
     let config = ResNetConfig {
@@ -97,7 +97,7 @@ fn small(
         upstream: "torchvision's blocks, section 4.2 of the paper",
         license: "BSD-3-Clause",
         num_parameters,
-        preprocessing: Preprocessing::cifar(),
+        preprocessing: Some(Preprocessing::cifar()),
         weights: None,
     };
     (preset, config)

@@ -3,7 +3,7 @@
 use crate::common::*;
 use burn_flex::Flex;
 use burn_zoo_checkpoint::{LazyTensors, Tensors, read_safetensors};
-use burn_zoo_resnet::{ModelConfig, PretrainedModel, ResNet, ResNetConfig};
+use burn_zoo_resnet::{ClassifierConfig, ModelConfig, PretrainedModel, ResNet, ResNetConfig};
 use burn_zoo_tests::golden::folder;
 use serde_json::Value;
 use std::path::Path;

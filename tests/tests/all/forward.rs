@@ -186,7 +186,7 @@ fn folder_of(fixture: &Fixture, at: &Path) -> Tensors {
     write_safetensors(&at.join("model.safetensors"), &weights).expect("writable");
     let get = |name: &str| fixture.get(name).expect("a fixture has it").clone();
     let input = Tensors::from([
-        ("pixel_values".to_string(), get("input")),
+        ("pixel_values".to_string(), get("input.pixel_values")),
         ("grad_output".to_string(), get("grad_output")),
     ]);
     write_safetensors(&at.join("input.safetensors"), &input).expect("writable");

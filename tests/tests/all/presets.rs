@@ -2,7 +2,7 @@
 
 use burn::module::AutodiffModule;
 use burn_flex::Flex;
-use burn_zoo::{AutoConfig, Entry, WithModel, find, models};
+use burn_zoo::{AutoConfig, Entry, WithClassifier, find, models};
 use burn_zoo_checkpoint::KeyMap;
 use burn_zoo_core::ImageClassifier;
 use burn_zoo_tests::presets::{B, check, check_complete, check_drops, manifest};
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 struct CheckPreset<'a>(&'a Entry, Option<&'a Value>);
 
-impl WithModel<B> for CheckPreset<'_> {
+impl WithClassifier<B> for CheckPreset<'_> {
     type Output = ();
 
     fn run<M>(self, model: M, key_maps: Vec<KeyMap>)
@@ -36,6 +36,7 @@ fn drops(config: &AutoConfig) -> Vec<f64> {
             drops.push(config.dropout);
             drops
         }
+        _ => unreachable!("only models of images are asked for"),
     }
 }
 
@@ -56,9 +57,10 @@ fn check_family(family: &str, in_manifest: usize, others: &[&str]) {
         let run = CheckPreset(&entry, want);
         let built = entry
             .config
-            .with_model::<B, _>(None, &Default::default(), run);
+            .with_classifier::<B, _>(None, &Default::default(), run);
         built.expect("a preset is valid");
-        check_complete(&entry.preset, entry.config.num_channels());
+        let shape = entry.config.image_shape().expect("images");
+        check_complete(&entry.preset, shape.num_channels);
         match want {
             // timm's networks are made without; training scripts set it.
             Some(want) if entry.preset.upstream == "torchvision" => {

@@ -5,7 +5,7 @@ use burn::backend::Autodiff;
 use burn::module::AutodiffModule;
 use burn::tensor::{DType, Tensor, TensorData};
 use burn_ndarray::NdArray;
-use burn_zoo::{AutoConfig, WithModel, fixtures};
+use burn_zoo::{AutoConfig, WithClassifier, fixtures};
 use burn_zoo_checkpoint::{KeyMap, Tensors, collect};
 use burn_zoo_core::{ImageClassifier, Mode};
 use burn_zoo_parity::norm;
@@ -33,7 +33,7 @@ fn symptom_10_norm_eps_is_the_configurations() {
 /// Running statistics before and after a pass in evaluation mode, and after one in training mode.
 struct Statistics<'a>(&'a TensorData);
 
-impl WithModel<B> for Statistics<'_> {
+impl WithClassifier<B> for Statistics<'_> {
     type Output = [Tensors; 3];
 
     fn run<M>(self, model: M, _: Vec<KeyMap>) -> [Tensors; 3]
@@ -60,10 +60,12 @@ impl WithModel<B> for Statistics<'_> {
 #[test]
 fn symptom_11_evaluation_never_changes_statistics_and_training_does() {
     for fixture in fixtures(&[]).expect("they are embedded") {
-        let config: AutoConfig =
-            serde_json::from_value(fixture.config.clone()).expect("a configuration");
-        let input = fixture.get("input").expect("an input");
-        let statistics = config.with_model::<B, _>(Some(3), &Default::default(), Statistics(input));
+        let config = AutoConfig::from_json(&fixture.config).expect("a configuration");
+        let Ok(input) = fixture.get("input.pixel_values") else {
+            continue;
+        };
+        let statistics =
+            config.with_classifier::<B, _>(Some(3), &Default::default(), Statistics(input));
         let [before, evaluated, trained] = statistics.expect("a valid configuration");
         assert!(
             !before.is_empty() && before == evaluated,

@@ -6,7 +6,7 @@ use burn::tensor::DType;
 use burn_flex::Flex;
 use burn_zoo::{AutoConfig, WithModel, fixtures, models};
 use burn_zoo_checkpoint::{KeyMap, LazyTensors, LoadOptions, load_with, write_safetensors};
-use burn_zoo_core::ImageClassifier;
+use burn_zoo_core::Network;
 use burn_zoo_parity::{LANES, LaneReport, OPTIMIZERS, Report, Status};
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -105,8 +105,8 @@ impl WithModel<B> for Load<'_> {
 
     fn run<M>(self, model: M, key_maps: Vec<KeyMap>) -> &'static str
     where
-        M: AutodiffModule<B> + ImageClassifier<B>,
-        M::InnerModule: ImageClassifier<Flex>,
+        M: AutodiffModule<B> + Network<B>,
+        M::InnerModule: Network<Flex>,
     {
         let options = LoadOptions::strict(DType::F64);
         let loaded = load_with(model, self.0, &key_maps, &options);
@@ -121,8 +121,7 @@ fn every_spelling_is_told_apart() {
     for fixture in fixtures(&[]).expect("they are embedded") {
         write_safetensors(&file, &fixture.group("model.")).expect("writable");
         let tensors = LazyTensors::open(&file).expect("just written");
-        let config: AutoConfig =
-            serde_json::from_value(fixture.config.clone()).expect("a configuration");
+        let config = AutoConfig::from_json(&fixture.config).expect("a configuration");
         let device = Default::default();
         let spelling = config.with_model::<B, _>(None, &device, Load(&tensors));
         let spelling = spelling.expect("a valid configuration");

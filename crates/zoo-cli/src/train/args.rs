@@ -1,7 +1,7 @@
 use super::Start;
 use crate::common::BackendArgs;
 use crate::source::NetArgs;
-use burn_zoo::{AutoConfig, BackendKind};
+use burn_zoo::{AutoConfig, BackendKind, ImageShape};
 use burn_zoo_core::{Error, Result};
 use burn_zoo_images::{Augment, Dataset, Loader, LoaderOptions, Transform};
 use burn_zoo_optim::OptimizerSpec;
@@ -164,10 +164,10 @@ impl Args {
     pub fn recipe(&self, dataset: &Dataset, start: &Start, threads: usize) -> Result<Recipe> {
         let Defaults(_, epochs, batch_size, lr, decay, warmup, smoothing, ema) =
             defaults(&dataset.name);
-        let config = start.config.clone().adapted(
-            dataset.preprocessing.num_channels,
-            dataset.class_names.len(),
-        );
+        let config = start.config.clone().adapted(ImageShape {
+            num_channels: dataset.preprocessing.num_channels,
+            num_classes: dataset.class_names.len(),
+        })?;
         let decay = self.weight_decay.unwrap_or(decay);
         let optimizer = match self.optimizer.as_deref().unwrap_or("adamw") {
             "adamw" => OptimizerSpec::adamw(decay),

@@ -10,7 +10,7 @@ use crate::common::{print_json, set_threads};
 use burn::module::{AutodiffModule, Module};
 use burn::tensor::backend::{AutodiffBackend, Backend, BackendTypes};
 use burn::tensor::{DType, Tensor};
-use burn_zoo::{AutoConfig, DeviceSpec, ModelCard, WithBackend, WithModel, with_backend};
+use burn_zoo::{AutoConfig, DeviceSpec, ModelCard, WithBackend, WithClassifier, with_backend};
 use burn_zoo_checkpoint::{KeyMap, LazyTensors, LoadOptions, load_with, save, write_atomically};
 use burn_zoo_core::{Error, ImageClassifier, Mode, Result, group_digits};
 use burn_zoo_images::{Dataset, Loader, LoaderOptions, OpenOptions, Transform, open};
@@ -164,7 +164,11 @@ impl WithBackend for Job<'_> {
 
     fn run<B: AutodiffBackend>(self, device: <B as BackendTypes>::Device) -> Self::Output {
         let (config, seed) = (self.config, self.recipe.seed);
-        config.with_model::<B, _>(Some(seed), &device.clone(), OnDevice { job: self, device })?
+        config.with_classifier::<B, _>(
+            Some(seed),
+            &device.clone(),
+            OnDevice { job: self, device },
+        )?
     }
 }
 
@@ -173,7 +177,7 @@ struct OnDevice<'a, D> {
     device: D,
 }
 
-impl<B: AutodiffBackend> WithModel<B> for OnDevice<'_, <B as BackendTypes>::Device> {
+impl<B: AutodiffBackend> WithClassifier<B> for OnDevice<'_, <B as BackendTypes>::Device> {
     type Output = Result<(RunDir, Option<Done>)>;
 
     fn run<M>(self, model: M, key_maps: Vec<KeyMap>) -> Self::Output
@@ -234,7 +238,7 @@ impl<B: AutodiffBackend> WithModel<B> for OnDevice<'_, <B as BackendTypes>::Devi
         let card = ModelCard {
             name: recipe.model.clone(),
             model: config.clone(),
-            preprocessing: dataset.preprocessing.clone(),
+            preprocessing: Some(dataset.preprocessing.clone()),
             class_names: dataset.class_names.clone(),
         };
         card.write(run.path())?;
