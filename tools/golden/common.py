@@ -1,4 +1,4 @@
-"""What the fixtures of every family of image classifiers have in common.
+"""What the fixtures of every family have in common.
 
 <family>/<case>.safetensors         weights, an eval pass and a train pass, each with gradients
 <family>/<case>.steps.safetensors   ten training steps from the case's weights, for three optimizers
@@ -60,7 +60,8 @@ def named_state(model, prefix):
 
 
 def named_grads(model, prefix):
-    return {prefix + k: p.grad.clone() for k, p in model.named_parameters()}
+    """What the output does not depend on has none."""
+    return {prefix + k: p.grad.clone() for k, p in model.named_parameters() if p.grad is not None}
 
 
 @dataclass(frozen=True)
@@ -70,13 +71,24 @@ class Before:
     module: nn.Module
 
 
-def eval_pass(model, stages, inputs, grad_output):
-    """`stages(model)` gives the modules whose outputs are recorded, by name, or `Before` one."""
+def classify(model, inputs):
+    """The logits of an image classifier."""
+    return model(inputs["pixel_values"])
+
+
+def floats(inputs):
+    return {name: value for name, value in inputs.items() if value.is_floating_point()}
+
+
+def eval_pass(model, stages, inputs, grad_output, call=classify):
+    """`stages(model)` gives the modules whose outputs are recorded, by name, or `Before` one;
+    `call(model, inputs)` the primary output for arguments by name."""
     model = copy.deepcopy(model).eval()
     out = {}
 
     def record(name):
         def hook(_module, _args, output):
+            output = output[0] if isinstance(output, tuple) else output
             value = output.detach().clone()
             out[f"eval.stage.{name}"] = value.flatten(1) if name == "pool" else value
 
@@ -88,31 +100,38 @@ def eval_pass(model, stages, inputs, grad_output):
             module.module.register_forward_pre_hook(lambda m, args, hook=hook: hook(m, (), args[0]))
         else:
             module.register_forward_hook(record(name))
-    inputs = inputs.clone().requires_grad_()
-    logits = model(inputs)
+    inputs = inputs | {name: value.clone().requires_grad_() for name, value in floats(inputs).items()}
+    logits = call(model, inputs)
     (logits * grad_output).sum().backward()
-    out |= {"eval.logits": logits, "eval.grad.input.pixel_values": inputs.grad}
+    out["eval.logits"] = logits
+    out |= {f"eval.grad.input.{name}": value.grad for name, value in floats(inputs).items()}
     return out | named_grads(model, "eval.grad.")
 
 
-def train_pass(model, inputs, labels):
+def rows(logits):
+    """A row for each label."""
+    return logits.reshape(-1, logits.shape[-1])
+
+
+def train_pass(model, inputs, labels, call=classify):
     model = copy.deepcopy(model).train()
-    logits = model(inputs)
-    loss = F.cross_entropy(logits, labels, label_smoothing=LABEL_SMOOTHING)
+    logits = call(model, inputs)
+    loss = F.cross_entropy(rows(logits), labels, label_smoothing=LABEL_SMOOTHING)
     loss.backward()
     out = {"train.logits": logits, "train.loss": loss.reshape(1)}
     stats = {k: v for k, v in named_state(model, "train.stats.").items() if ".running_" in k}
     return out | named_grads(model, "train.grad.") | stats
 
 
-def train_steps(model, inputs, labels, optimizer, clip):
+def train_steps(model, inputs, labels, optimizer, clip, call=classify):
     """The losses before each step, and the model after the last."""
     model = copy.deepcopy(model).train()
     optimizer = optimizer(model.parameters())
     losses = []
-    for batch, target in zip(inputs, labels):
+    for i, target in enumerate(labels):
         optimizer.zero_grad()
-        loss = F.cross_entropy(model(batch), target)
+        logits = call(model, {name: value[i] for name, value in inputs.items()})
+        loss = F.cross_entropy(rows(logits), target)
         loss.backward()
         if clip is not None:
             nn.utils.clip_grad_norm_(model.parameters(), clip)
@@ -128,12 +147,13 @@ def error(got, want):
     return float((off / whole).sqrt())
 
 
-def half_errors(model, stages, inputs, grad_output, want):
+def half_errors(model, stages, inputs, grad_output, want, call=classify, narrow=lambda model, dtype: model.to(dtype)):
     """torch's own errors in the half types: of outputs and stages, and of gradients."""
     errors = {}
     for name, dtype in {"bf16": torch.bfloat16, "f16": torch.float16}.items():
-        half = copy.deepcopy(model).to(dtype)
-        got = eval_pass(half, stages, inputs.to(dtype), grad_output.to(dtype))
+        half = narrow(copy.deepcopy(model), dtype)
+        narrowed = inputs | {name: value.to(dtype) for name, value in floats(inputs).items()}
+        got = eval_pass(half, stages, narrowed, grad_output.to(dtype), call)
         grads = {k for k in want if k.startswith("eval.grad.")}
         outputs = {k: v for k, v in want.items() if k not in grads}
         pair = error(got, outputs), error(got, {k: want[k] for k in grads})
@@ -154,11 +174,12 @@ def case_files(family, case, config, model, stages, spelling="torchvision"):
     rng = np.random.default_rng(case.seed)
     model = randomise(model, rng)
     batch, num_classes = case.input[0], config["num_classes"]
-    inputs = randn(rng, *case.input)
+    inputs = {"pixel_values": randn(rng, *case.input)}
     labels = torch.from_numpy(rng.integers(0, num_classes, batch))
     grad_output = randn(rng, batch, num_classes)
     tensors = named_state(model, "model.")
-    tensors |= {"input.pixel_values": inputs, "labels": labels, "grad_output": grad_output}
+    tensors |= {f"input.{name}": value for name, value in inputs.items()}
+    tensors |= {"labels": labels, "grad_output": grad_output}
     evaluated = eval_pass(model, stages, inputs, grad_output)
     tensors |= evaluated
     halves = half_errors(model, stages, inputs, grad_output, evaluated)
@@ -170,13 +191,18 @@ def case_files(family, case, config, model, stages, spelling="torchvision"):
 
     if case.steps_batch is None:
         return
-    inputs = randn(rng, STEPS, *case.steps_batch)
+    inputs = {"pixel_values": randn(rng, STEPS, *case.steps_batch)}
     labels = torch.from_numpy(rng.integers(0, num_classes, (STEPS, case.steps_batch[0])))
-    tensors = {"batch.input.pixel_values": inputs, "batch.labels": labels}
+    yield f"{family}/{case.name}.steps.safetensors", (steps(model, inputs, labels), metadata)
+
+
+def steps(model, inputs, labels, call=classify):
+    """Ten steps of every optimizer; the first dimension of inputs and labels counts them."""
+    tensors = {f"batch.input.{name}": value for name, value in inputs.items()} | {"batch.labels": labels}
     for name, (optimizer, clip) in OPTIMIZERS.items():
-        losses, trained = train_steps(model, inputs, labels, optimizer, clip)
+        losses, trained = train_steps(model, inputs, labels, optimizer, clip, call)
         tensors |= {f"{name}.losses": losses} | named_state(trained, f"{name}.model.")
-    yield f"{family}/{case.name}.steps.safetensors", (tensors, metadata)
+    return tensors
 
 
 def preset(name, make=torchvision.models.get_model, side=224):

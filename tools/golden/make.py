@@ -42,9 +42,10 @@ import gguf_files
 import mobilenet
 import ops
 import resnet
+import text
 
 ROOT = Path(__file__).resolve().parents[2]
-FAMILIES = [ops, checkpoints, gguf_files, resnet, mobilenet, efficientnet, forward]
+FAMILIES = [ops, checkpoints, gguf_files, resnet, mobilenet, efficientnet, text, forward]
 
 
 def encode_safetensors(tensors, metadata):

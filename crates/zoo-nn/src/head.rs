@@ -99,6 +99,12 @@ impl TextHead {
     }
 }
 
+/// The dropout before tokens are told apart by transformers' rules for decoders.
+pub fn classifier_dropout(json: &Value) -> f64 {
+    let stated = ["classifier_dropout", "hidden_dropout"].map(|key| json[key].as_f64());
+    stated.into_iter().flatten().next().unwrap_or(0.1)
+}
+
 /// Classes by transformers' rules: as many as have names, or `num_labels`, or two.
 pub fn num_labels(json: &Value) -> usize {
     let named = json["id2label"].as_object().map(|names| names.len());

@@ -29,7 +29,7 @@ pub use conv::Conv2d;
 pub use conv_norm::{ConvNorm, ConvNormOptions, Padding};
 pub use dropout::{dropout, stochastic_depth};
 pub use embedding::Embedding;
-pub use head::{TextHead, num_labels};
+pub use head::{TextHead, classifier_dropout, num_labels};
 pub use init::Init;
 pub use inverted_residual::{
     InvertedResidual, InvertedResidualOptions, SqueezeExcite, SqueezeExciteOptions, timm_names,

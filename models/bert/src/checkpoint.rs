@@ -81,10 +81,18 @@ fn transformers(config: &BertConfig, name: &'static str, prefix: &str) -> KeyMap
             map.rename("^lm_head.dense", "cls.predictions.transform.dense");
             map.rename("^lm_head.norm", "cls.predictions.transform.LayerNorm");
             map.rename("^lm_head.decoder", "cls.predictions.decoder");
+            if !config.tie_word_embeddings {
+                map.rename("^lm_head.bias", "cls.predictions.decoder.bias");
+                map.rename("^lm_head.unused_bias", "cls.predictions.bias");
+            }
             map.rename("^lm_head.bias", "cls.predictions.bias");
         }
         Variant::Roberta | Variant::XlmRoberta => {
             map.rename("^lm_head.norm", "lm_head.layer_norm");
+            if !config.tie_word_embeddings {
+                map.rename("^lm_head.bias", "lm_head.decoder.bias");
+                map.rename("^lm_head.unused_bias", "lm_head.bias");
+            }
             if config.head == TextHead::SequenceClassification {
                 map.rename("^classifier", "classifier.out_proj");
                 map.rename("^pooler.dense", "classifier.dense");

@@ -128,6 +128,8 @@ pub struct MaskedLmHead<B: Backend> {
     /// Unless it is the embedding's matrix.
     decoder: Option<Linear<B>>,
     bias: Param<Tensor<B, 1>>,
+    /// BERT and RoBERTa keep a second bias where the matrix is the head's own, and never look at it.
+    unused_bias: Option<Param<Tensor<B, 1>>>,
     #[module(skip)]
     activation: Activation,
 }
@@ -142,6 +144,8 @@ impl<B: Backend> MaskedLmHead<B> {
             decoder: own
                 .then(|| Linear::normal(init, hidden, config.vocab_size, std).with_bias(false)),
             bias: init.constant([config.vocab_size], 0.0),
+            unused_bias: (own && config.variant != Variant::DistilBert)
+                .then(|| init.constant([config.vocab_size], 0.0)),
             activation: match config.variant.is_roberta() {
                 true => Activation::Gelu,
                 false => config.hidden_act,

@@ -1,5 +1,5 @@
 use burn_zoo_core::{Error, Result};
-use burn_zoo_nn::{TextHead, num_labels};
+use burn_zoo_nn::{TextHead, classifier_dropout, num_labels};
 use burn_zoo_ops::Activation;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -42,6 +42,8 @@ pub struct Gpt2Config {
     pub pad_token_id: Option<usize>,
     /// Standard deviation of the initial weights.
     pub initializer_range: f64,
+    /// Probability that a number is dropped in training before tokens are told apart.
+    pub classifier_dropout: f64,
     /// Classes, where the head tells them apart.
     pub num_labels: usize,
 }
@@ -76,6 +78,7 @@ impl Gpt2Config {
             tie_word_embeddings: true,
             pad_token_id: None,
             initializer_range: 0.02,
+            classifier_dropout: 0.1,
             num_labels: 2,
         }
     }
@@ -160,6 +163,7 @@ impl Gpt2Config {
             tie_word_embeddings: up.tie_word_embeddings,
             pad_token_id: up.pad_token_id,
             initializer_range: up.initializer_range,
+            classifier_dropout: classifier_dropout(json),
             num_labels: num_labels(json),
         };
         config.validate()?;
@@ -201,6 +205,7 @@ impl Gpt2Config {
             ("embd_pdrop", self.embd_pdrop),
             ("attn_pdrop", self.attn_pdrop),
             ("resid_pdrop", self.resid_pdrop),
+            ("classifier_dropout", self.classifier_dropout),
         ];
         for (field, rate) in rates {
             if !(0.0..1.0).contains(&rate) {

@@ -1,5 +1,5 @@
 use burn_zoo_core::{Error, Result};
-use burn_zoo_nn::{Rope, TextHead, num_labels};
+use burn_zoo_nn::{Rope, TextHead, classifier_dropout, num_labels};
 use burn_zoo_ops::Activation;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -87,6 +87,8 @@ pub struct LlamaConfig {
     pub pad_token_id: Option<usize>,
     /// Standard deviation of the initial weights.
     pub initializer_range: f64,
+    /// Probability that a number is dropped in training before tokens are told apart.
+    pub classifier_dropout: f64,
     /// Classes, where the head tells them apart.
     pub num_labels: usize,
 }
@@ -236,6 +238,7 @@ impl LlamaConfig {
             layer_types: stated.unwrap_or_else(|| (0..layers).map(layer_type).collect()),
             pad_token_id: up.pad_token_id,
             initializer_range: up.initializer_range,
+            classifier_dropout: classifier_dropout(json),
             num_labels: num_labels(json),
         };
         config.validate()?;
@@ -308,9 +311,14 @@ impl LlamaConfig {
                 format!("wants 0 or more, got {}", self.rms_norm_eps),
             );
         }
-        if !(0.0..1.0).contains(&self.attention_dropout) {
-            let message = format!("wants 0 to 1, got {}", self.attention_dropout);
-            return fail("attention_dropout", message);
+        let rates = [
+            ("attention_dropout", self.attention_dropout),
+            ("classifier_dropout", self.classifier_dropout),
+        ];
+        for (field, rate) in rates {
+            if !(0.0..1.0).contains(&rate) {
+                return fail(field, format!("wants 0 to 1, got {rate}"));
+            }
         }
         Ok(())
     }

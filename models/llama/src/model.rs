@@ -6,7 +6,7 @@ use burn_zoo_core::{
 };
 use burn_zoo_nn::{
     AttentionContext, CausalLm, Embedding, Init, KeyValueCache, LayerCache, Linear, RmsNorm,
-    SelfAttention, SelfAttentionOptions, TextHead, TokenBatch, last_tokens, rows_at,
+    SelfAttention, SelfAttentionOptions, TextHead, TokenBatch, dropout, last_tokens, rows_at,
 };
 use burn_zoo_ops::{Activation, linear};
 
@@ -236,9 +236,17 @@ impl<B: Backend> Network<B> for Llama<B> {
                 let last = last_tokens(arguments, self.config.pad_token_id)?;
                 Ok(Flat::of(score.forward(rows_at(hidden, &last))))
             }
-            (Some(score), head) => Ok(Flat::of(
-                head.record_spans(score.forward(hidden), &mut stages),
-            )),
+            (Some(score), head) => {
+                let hidden = match head {
+                    TextHead::TokenClassification => {
+                        dropout(hidden, self.config.classifier_dropout, mode)
+                    }
+                    _ => hidden,
+                };
+                Ok(Flat::of(
+                    head.record_spans(score.forward(hidden), &mut stages),
+                ))
+            }
             (None, TextHead::CausalLm) => Ok(Flat::of(self.head(hidden))),
             (None, _) => Ok(Flat::of(hidden)),
         }

@@ -124,6 +124,7 @@ fn published(row: &Row) -> (Preset, LlamaConfig) {
         layer_types: vec![layer_type; row.layers],
         pad_token_id: None,
         initializer_range: 0.02,
+        classifier_dropout: 0.1,
         num_labels: 2,
     };
     let preset = Preset {

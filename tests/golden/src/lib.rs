@@ -3,6 +3,9 @@
 
 use include_dir::{Dir, include_dir};
 
+static BERT: Dir = include_dir!("$CARGO_MANIFEST_DIR/bert");
+static GPT2: Dir = include_dir!("$CARGO_MANIFEST_DIR/gpt2");
+static LLAMA: Dir = include_dir!("$CARGO_MANIFEST_DIR/llama");
 static RESNET: Dir = include_dir!("$CARGO_MANIFEST_DIR/resnet");
 static MOBILENET: Dir = include_dir!("$CARGO_MANIFEST_DIR/mobilenet");
 static EFFICIENTNET: Dir = include_dir!("$CARGO_MANIFEST_DIR/efficientnet");
@@ -23,7 +26,10 @@ pub struct Case {
 /// Every case, by family.
 pub fn cases() -> Vec<Case> {
     let families = [
+        ("bert", &BERT),
         ("efficientnet", &EFFICIENTNET),
+        ("gpt2", &GPT2),
+        ("llama", &LLAMA),
         ("mobilenet", &MOBILENET),
         ("resnet", &RESNET),
     ];
