@@ -12,7 +12,7 @@ relative to the output folder. The suffix says what the content is:
 
     .safetensors      (tensors, metadata): dict of name -> torch tensor, dict of str -> str
     .json, .json.gz   anything json.dumps takes
-    .pth, .gguf       bytes
+    anything else     bytes
 
 The bytes are the same on every run. On another CPU or BLAS the last bits of computed tensors may
 differ, although the settings below ask for code paths that do not depend on the CPU.
@@ -43,9 +43,10 @@ import mobilenet
 import ops
 import resnet
 import text
+import tokens
 
 ROOT = Path(__file__).resolve().parents[2]
-FAMILIES = [ops, checkpoints, gguf_files, resnet, mobilenet, efficientnet, text, forward]
+FAMILIES = [ops, checkpoints, gguf_files, resnet, mobilenet, efficientnet, text, tokens, forward]
 
 
 def encode_safetensors(tensors, metadata):
@@ -58,14 +59,14 @@ def encode_safetensors(tensors, metadata):
 
 
 def encode(path, content):
+    if isinstance(content, bytes):
+        return content
     if path.endswith(".safetensors"):
         return encode_safetensors(*content)
     if path.endswith(".json"):
         return (json.dumps(content, indent=2) + "\n").encode()
     if path.endswith(".json.gz"):
         return gzip.compress(json.dumps(content, separators=(",", ":")).encode(), mtime=0)
-    if path.endswith((".pth", ".gguf")):
-        return content
     raise ValueError(f"no encoding for {path}")
 
 

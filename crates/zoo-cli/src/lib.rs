@@ -3,17 +3,20 @@
 //! Exit codes: 0 done, 1 failed, 2 wrong usage, 3 a lane that `verify` must run was not, 130 stopped by Ctrl-C (a training run was saved).
 
 mod common;
+mod encode;
 mod eval;
 mod example;
 mod export;
 mod fetch;
 mod forward;
+mod generate;
 mod info;
 mod labels;
 mod list;
 mod model;
 mod predict;
 mod source;
+mod text;
 mod train;
 #[cfg(feature = "verify")]
 mod verify;
@@ -31,7 +34,7 @@ use clap::{Parser, Subcommand};
     about = "Burn Zoo: models for the Burn deep-learning framework, proved equal to their originals"
 )]
 #[command(
-    after_help = "Examples:\n  zoo list\n  zoo info resnet50\n  zoo train --model resnet20 --dataset digits --out runs/digits\n  zoo eval runs/digits\n  zoo predict runs/digits photo.png --json\n  zoo predict mobilenet_v2 photo.jpg\n  zoo predict microsoft/resnet-50 photo.jpg"
+    after_help = "Examples:\n  zoo list\n  zoo info resnet50\n  zoo train --model resnet20 --dataset digits --out runs/digits\n  zoo eval runs/digits\n  zoo predict runs/digits photo.png --json\n  zoo predict mobilenet_v2 photo.jpg\n  zoo predict microsoft/resnet-50 photo.jpg\n  zoo generate SmolLM2-135M \"The capital of France is\"\n  zoo embed all-MiniLM-L6-v2 \"It is sunny.\" \"It rains.\""
 )]
 struct Cli {
     #[command(subcommand)]
@@ -50,6 +53,14 @@ enum Command {
     Eval(eval::Args),
     /// Classify images: a file, several, or a folder
     Predict(predict::Args),
+    /// Go on with a text, or talk
+    Generate(Box<generate::Args>),
+    /// A vector for each text
+    Embed(encode::EmbedArgs),
+    /// The tokens that may stand at a masked place
+    FillMask(encode::FillMaskArgs),
+    /// Tell classes of texts apart
+    Classify(encode::ClassifyArgs),
     /// Download a model to this machine and say where it is
     Fetch(fetch::Args),
     /// Write a trained model as its upstream has it, for Python and others
@@ -73,6 +84,10 @@ pub fn main() -> i32 {
         Command::Train(args) => return finish_code(train::run(*args)),
         Command::Eval(args) => eval::run(&args),
         Command::Predict(args) => predict::run(&args),
+        Command::Generate(args) => generate::run(&args),
+        Command::Embed(args) => encode::embed(&args),
+        Command::FillMask(args) => encode::fill_mask(&args),
+        Command::Classify(args) => encode::classify(&args),
         Command::Fetch(args) => fetch::run(&args),
         Command::Export(args) => export::run(&args),
         Command::Forward(args) => forward::run(&args),

@@ -7,6 +7,9 @@ use burn_zoo_hub::{Hub, Progress, Published, RepoId, Timing, fetch_published, mi
 use indicatif::BinaryBytes;
 use std::path::{Path, PathBuf};
 
+/// Where listed models of text have their pages.
+const HUB: &str = "https://huggingface.co/";
+
 /// Whether a network may be used.
 #[derive(clap::Args, Clone, Debug)]
 pub struct NetArgs {
@@ -65,6 +68,15 @@ pub fn locate(name: &str, net: &NetArgs) -> Result<Found> {
         });
     }
     let entry = find(name)?;
+    if let Some(repo) = entry
+        .preset
+        .weights
+        .as_ref()
+        .and_then(|w| w.url.strip_prefix(HUB))
+    {
+        // The hub's folder says itself what it is.
+        return from_hub(&format!("hf:{repo}"), &hub);
+    }
     Ok(Found {
         path: published(&entry, hub.offline)?,
         listed: Some(name.into()),

@@ -1,6 +1,7 @@
 use crate::Init;
 use burn::module::{Module, Param};
 use burn::tensor::{Int, Tensor, backend::Backend};
+use burn_zoo_core::seeded;
 
 /// A row of a table for each number, PyTorch's `Embedding`.
 #[derive(Module, Debug)]
@@ -33,7 +34,8 @@ impl<B: Backend> Embedding<B> {
         let [_, dim] = self.weight.dims();
         let flat = ids.reshape([batch * sequence]);
         let mut rows = self.weight.val().select(0, flat.clone());
-        if let Some(padding_idx) = self.padding_idx.filter(|_| B::ad_enabled(&rows.device())) {
+        let padding_idx = seeded("a padding row that is trained", self.padding_idx, |_| None);
+        if let Some(padding_idx) = padding_idx.filter(|_| B::ad_enabled(&rows.device())) {
             let padding = flat
                 .equal_elem(padding_idx as i64)
                 .reshape([batch * sequence, 1]);

@@ -205,7 +205,10 @@ pub fn compare(
     limits: Limits,
 ) -> Vec<Check> {
     let idle = without_effect(&fixture.group("train.grad."));
-    let has_statistics = fixture.group("model.").keys().any(|key| key.contains("running_"));
+    let has_statistics = fixture
+        .group("model.")
+        .keys()
+        .any(|key| key.contains("running_"));
     let mut checks = Vec::new();
     for of in groups() {
         let absent = of.what == "running statistics" && !has_statistics;

@@ -13,6 +13,7 @@ mod export;
 mod family;
 mod forward;
 mod pretrained;
+mod text;
 #[cfg(feature = "verify")]
 mod verify;
 
@@ -22,5 +23,6 @@ pub use card::ModelCard;
 pub use export::{ExportOptions, export, upstreams};
 pub use forward::forward;
 pub use pretrained::Pretrained;
+pub use text::WithCausalLm;
 #[cfg(feature = "verify")]
 pub use verify::{fixtures, reference_cases, run_lane};

@@ -37,6 +37,13 @@ impl Pretrained {
             return Self::open_folder(path);
         }
         let Some(arch) = arch else {
+            #[cfg(feature = "llama")]
+            {
+                let weights = LazyTensors::open(path)?;
+                if !weights.metadata.is_empty() {
+                    return Self::open_gguf(path, weights);
+                }
+            }
             let message = format!(
                 "is needed: {} does not say which model it is",
                 path.display()
@@ -51,6 +58,26 @@ impl Pretrained {
             class_names: numbers(config.image_shape().map_or(0, |shape| shape.num_classes)),
             model: config,
             preprocessing: entry.preset.preprocessing,
+        };
+        Ok(Self {
+            card,
+            weights,
+            upstream_config: None,
+        })
+    }
+
+    /// A GGUF file says itself which model it is.
+    #[cfg(feature = "llama")]
+    fn open_gguf(path: &Path, weights: LazyTensors) -> Result<Self> {
+        let card = ModelCard {
+            name: path
+                .file_stem()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into(),
+            model: AutoConfig::Llama(burn_zoo_llama::LlamaConfig::from_gguf(&weights)?),
+            preprocessing: None,
+            class_names: Vec::new(),
         };
         Ok(Self {
             card,

@@ -18,6 +18,7 @@
 
 mod checkpoint;
 mod config;
+mod gguf;
 mod model;
 mod presets;
 

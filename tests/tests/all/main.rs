@@ -16,6 +16,7 @@ mod hub;
 mod hub_faults;
 mod images;
 mod knn;
+mod language;
 mod layouts;
 mod mutations;
 mod presets;

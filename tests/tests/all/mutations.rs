@@ -19,7 +19,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 /// A bug, and the check that must find it.
-const BUGS: [(&str, &str); 39] = [
+const BUGS: [(&str, &str); 57] = [
     ("ReLU6 without its 6", "stages"),
     ("SiLU as quick GELU", "stages"),
     ("hard swish as SiLU", "stages"),
@@ -59,6 +59,24 @@ const BUGS: [(&str, &str); 39] = [
     ("shortcut left out", "stages"),
     ("bottleneck strides where the other does", "stages"),
     ("norm without its weight", "stages"),
+    ("a causal mask that shows the next token", "stages"),
+    ("a window one wider", "stages"),
+    ("padding that is seen", "stages"),
+    ("attention without its scale", "stages"),
+    ("query heads of another group", "stages"),
+    ("queries and keys swapped", "stages"),
+    ("rotary positions of neighbours", "stages"),
+    ("rotary angles of the next pair", "stages"),
+    ("YaRN without its attention factor", "stages"),
+    ("learned positions from 1", "stages"),
+    ("segments left out", "stages"),
+    ("gate and up swapped", "stages"),
+    ("layer norm's eps a tenth", "stages"),
+    ("layer norm with the unbiased variance", "stages"),
+    ("layer norm without its bias", "stages"),
+    ("RMS norm's eps a tenth", "stages"),
+    ("RMS norm that takes the mean away", "stages"),
+    ("a padding row that is trained", "gradients"),
 ];
 
 struct Run<'a>(&'a Fixture, DType);

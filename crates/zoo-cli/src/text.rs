@@ -1,0 +1,172 @@
+//! Which model of text a command uses, and how texts become its input.
+
+use crate::common::BackendArgs;
+use crate::source::{NetArgs, open};
+use burn::tensor::TensorData;
+use burn_zoo::Pretrained;
+use burn_zoo_checkpoint::Tensors;
+use burn_zoo_core::{Error, Result};
+use burn_zoo_text::Tokenizer;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+
+/// A model of text and where to compute with it.
+#[derive(clap::Args)]
+pub struct TextArgs {
+    /// A model folder, a GGUF file, a model of `zoo list`, ORG/NAME[@REVISION] of a hub, or a weights file with --arch
+    pub model: String,
+    /// The model of `zoo list` that a weights file belongs to
+    #[arg(long, value_name = "NAME")]
+    arch: Option<String>,
+    /// A folder with the tokenizer, or a GGUF file that holds one [default: the model's]
+    #[arg(long, value_name = "PATH")]
+    tokenizer: Option<PathBuf>,
+    /// f32, f64, bf16 or f16
+    #[arg(long, default_value = "f32", value_name = "TYPE")]
+    pub dtype: String,
+    #[command(flatten)]
+    net: NetArgs,
+    #[command(flatten)]
+    pub backend: BackendArgs,
+}
+
+/// A model of text, not loaded yet, and its tokenizer.
+pub struct TextModel {
+    pub pretrained: Pretrained,
+    pub tokenizer: Tokenizer,
+}
+
+impl TextArgs {
+    /// Opens the model and its tokenizer.
+    pub fn open(&self) -> Result<TextModel> {
+        let pretrained = open(&self.model, self.arch.as_deref(), &self.net)?;
+        let tokenizer = match &self.tokenizer {
+            Some(path) if path.is_dir() => Tokenizer::from_folder(path)?,
+            Some(path) => Tokenizer::from_gguf(&burn_zoo_checkpoint::LazyTensors::open(path)?)?,
+            None if !pretrained.weights.metadata.is_empty() => {
+                Tokenizer::from_gguf(&pretrained.weights)?
+            }
+            None => Tokenizer::from_folder(folder(&pretrained))?,
+        };
+        Ok(TextModel {
+            pretrained,
+            tokenizer,
+        })
+    }
+}
+
+fn folder(pretrained: &Pretrained) -> &Path {
+    let path = &pretrained.weights.path;
+    path.parent().unwrap_or(path)
+}
+
+impl TextModel {
+    /// Tokens that end a text: the configuration's for generation, the model's, or the tokenizer's.
+    pub fn stop_tokens(&self) -> Result<Vec<usize>> {
+        let path = folder(&self.pretrained).join("generation_config.json");
+        let generation = match self.pretrained.upstream_config.is_some() && path.is_file() {
+            true => {
+                let text = std::fs::read_to_string(&path).map_err(Error::io(&path, "read"))?;
+                serde_json::from_str(&text).map_err(|e| Error::malformed(&path, e.to_string()))?
+            }
+            false => Value::Null,
+        };
+        let config = self
+            .pretrained
+            .upstream_config
+            .as_ref()
+            .unwrap_or(&Value::Null);
+        for json in [&generation, config] {
+            let ids = &json["eos_token_id"];
+            let number = |id: &Value| id.as_u64().map(|id| id as usize);
+            let found: Vec<usize> = match ids.as_array() {
+                Some(ids) => ids.iter().filter_map(number).collect(),
+                None => number(ids).into_iter().collect(),
+            };
+            if !found.is_empty() {
+                return Ok(found);
+            }
+        }
+        let eos = self.tokenizer.special.eos.as_deref();
+        Ok(eos
+            .and_then(|eos| self.tokenizer.id(eos))
+            .into_iter()
+            .collect())
+    }
+
+    /// Token numbers of texts, each cut to `most` tokens; says on standard error how many were cut.
+    pub fn encode(&self, texts: &[String], most: usize) -> Result<Vec<Vec<usize>>> {
+        let ids = texts.iter().map(|text| self.tokenizer.encode(text, true));
+        let mut ids = ids.collect::<Result<Vec<_>>>()?;
+        let mut cut = 0;
+        for row in &mut ids {
+            if row.len() > most {
+                // What ends a text stays its end.
+                let last = row[row.len() - 1];
+                row.truncate(most - 1);
+                row.push(last);
+                cut += 1;
+            }
+        }
+        if cut > 0 {
+            burn_zoo_core::note!(
+                "{cut} texts are longer than {most} tokens, the rest of them was cut off"
+            );
+        }
+        Ok(ids)
+    }
+
+    /// The arguments of the model for rows of token numbers, padded on the right.
+    pub fn arguments(&self, rows: &[&Vec<usize>]) -> Tensors {
+        let pad = self
+            .tokenizer
+            .special
+            .pad
+            .as_deref()
+            .and_then(|pad| self.tokenizer.id(pad));
+        let pad = pad.unwrap_or(0) as i64;
+        let longest = rows.iter().map(|row| row.len()).max().unwrap_or_default();
+        let (mut ids, mut mask) = (Vec::new(), Vec::new());
+        for row in rows {
+            ids.extend(row.iter().map(|id| *id as i64));
+            ids.resize(ids.len() + longest - row.len(), pad);
+            mask.extend((0..longest).map(|i| i64::from(i < row.len())));
+        }
+        let shape = [rows.len(), longest];
+        Tensors::from([
+            ("input_ids".into(), TensorData::new(ids, shape)),
+            ("attention_mask".into(), TensorData::new(mask, shape)),
+        ])
+    }
+}
+
+/// The texts that were given, or the lines of a file; none of them empty.
+pub fn texts(given: &[String], file: Option<&Path>) -> Result<Vec<String>> {
+    let mut texts = given.to_vec();
+    if let Some(path) = file {
+        let text = std::fs::read(path).map_err(Error::io(path, "read"))?;
+        let text = String::from_utf8(text).map_err(|e| Error::malformed(path, e.to_string()))?;
+        texts.extend(
+            text.lines()
+                .filter(|line| !line.trim().is_empty())
+                .map(String::from),
+        );
+    }
+    if texts.is_empty() {
+        return Err(Error::usage(
+            "TEXT",
+            "give a text, or a file of lines with --file",
+        ));
+    }
+    Ok(texts)
+}
+
+/// Rows in batches, the longest first, so that little is padded: each with its places in the list.
+pub fn by_length(rows: &[Vec<usize>], batch_size: usize) -> Vec<Vec<usize>> {
+    let mut order: Vec<usize> = (0..rows.len()).collect();
+    order.sort_by_key(|i| std::cmp::Reverse(rows[*i].len()));
+    order
+        .chunks(batch_size.max(1))
+        .map(<[usize]>::to_vec)
+        .collect()
+}

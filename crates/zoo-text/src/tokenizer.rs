@@ -1,0 +1,289 @@
+use crate::{ChatTemplate, Message, gguf, vocabulary};
+use burn_zoo_checkpoint::LazyTensors;
+use burn_zoo_core::{Error, Result};
+use serde_json::Value;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// The largest tokenizers in use have 40 MB.
+const MOST_BYTES: u64 = 256 << 20;
+
+/// Tokens with a meaning of their own, as text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SpecialTokens {
+    /// Begins a text.
+    pub bos: Option<String>,
+    /// Ends a text.
+    pub eos: Option<String>,
+    /// Stands for nothing.
+    pub pad: Option<String>,
+    /// Stands for a token that is to be guessed.
+    pub mask: Option<String>,
+}
+
+/// Text to token numbers and back.
+#[derive(Clone, Debug)]
+pub struct Tokenizer {
+    inner: tokenizers::Tokenizer,
+    /// Tokens with a meaning of their own.
+    pub special: SpecialTokens,
+    template: Option<ChatTemplate>,
+    /// The file it is from.
+    pub path: PathBuf,
+}
+
+impl Tokenizer {
+    /// The tokenizer of a model's folder: `tokenizer.json`, or `vocab.json` with `merges.txt`, or
+    /// `vocab.txt`; special tokens and chat template are in `tokenizer_config.json` and
+    /// `chat_template.jinja`.
+    ///
+    /// # Errors
+    /// If there is none, or a file is malformed.
+    pub fn from_folder(folder: &Path) -> Result<Self> {
+        let file = |name: &str| Some(folder.join(name)).filter(|path| path.is_file());
+        let config = match file("tokenizer_config.json") {
+            Some(path) => json(&path)?,
+            None => Value::Null,
+        };
+        let (path, whole) = if let Some(path) = file("tokenizer.json") {
+            (path.clone(), read(&path)?)
+        } else if let (Some(path), Some(merges)) = (file("vocab.json"), file("merges.txt")) {
+            let whole = vocabulary::byte_pairs(json(&path)?, &read(&merges)?, &merges)?;
+            (path, whole.to_string())
+        } else if let Some(path) = file("vocab.txt") {
+            let lowercase = config["do_lower_case"].as_bool().unwrap_or(true);
+            let whole = vocabulary::word_pieces(&read(&path)?, lowercase, &path)?;
+            (path, whole.to_string())
+        } else {
+            return Err(Error::NotFound {
+                path: folder.join("tokenizer.json"),
+                hint: "a text model's folder holds tokenizer.json, vocab.json with merges.txt, or vocab.txt".into(),
+            });
+        };
+        let mut tokenizer = Self::parse(&whole, &path)?;
+        let named = |key: &str| {
+            let token = &config[key];
+            token
+                .as_str()
+                .or(token["content"].as_str())
+                .map(String::from)
+        };
+        tokenizer.special = SpecialTokens {
+            bos: named("bos_token"),
+            eos: named("eos_token"),
+            pad: named("pad_token"),
+            mask: named("mask_token").or_else(|| tokenizer.known(&["[MASK]", "<mask>"])),
+        };
+        tokenizer.template = match file("chat_template.jinja") {
+            Some(path) => Some(ChatTemplate::new(read(&path)?, &path)),
+            None => template(&config)
+                .map(|text| ChatTemplate::new(text, &folder.join("tokenizer_config.json"))),
+        };
+        Ok(tokenizer)
+    }
+
+    /// The tokenizer in a GGUF file.
+    ///
+    /// # Errors
+    /// If there is none, it is malformed, or of a kind that is not known here.
+    pub fn from_gguf(file: &LazyTensors) -> Result<Self> {
+        let path = &file.path;
+        let Some(from) = file.gguf_tokenizer()? else {
+            return Err(Error::malformed(path, "holds no tokenizer"));
+        };
+        let whole = gguf::tokenizer_json(&from, path)?;
+        let mut tokenizer = Self::parse(&whole.to_string(), path)?;
+        let token = |id: Option<u32>| id.map(|id| from.tokens[id as usize].clone());
+        tokenizer.special = SpecialTokens {
+            bos: token(from.bos),
+            eos: token(from.eos),
+            pad: token(from.padding),
+            mask: None,
+        };
+        let template = from.chat_template.as_deref();
+        tokenizer.template = template.map(|text| ChatTemplate::new(text, path));
+        Ok(tokenizer)
+    }
+
+    /// From the text of a `tokenizer.json`.
+    ///
+    /// # Errors
+    /// If it is malformed; `path` is named then.
+    pub fn parse(whole: &str, path: &Path) -> Result<Self> {
+        let malformed = |e: tokenizers::Error| Error::malformed(path, e.to_string());
+        let mut inner = tokenizers::Tokenizer::from_bytes(whole.as_bytes()).map_err(malformed)?;
+        // Some files ask for a fixed length, which is the caller's to decide.
+        inner.with_padding(None);
+        inner.with_truncation(None).map_err(malformed)?;
+        Ok(Self {
+            inner,
+            special: SpecialTokens::default(),
+            template: None,
+            path: path.to_path_buf(),
+        })
+    }
+
+    /// Token numbers of a text; `special` puts the tokens around it that the model expects.
+    ///
+    /// # Errors
+    /// If a part of the text has no token.
+    pub fn encode(&self, text: &str, special: bool) -> Result<Vec<usize>> {
+        let encoded = self
+            .inner
+            .encode(text, special)
+            .map_err(|e| self.fail(&e))?;
+        Ok(encoded.get_ids().iter().map(|id| *id as usize).collect())
+    }
+
+    /// Token numbers of two texts, and to which of them each token belongs.
+    ///
+    /// # Errors
+    /// As [`encode`](Self::encode).
+    pub fn encode_pair(&self, first: &str, second: &str) -> Result<(Vec<usize>, Vec<usize>)> {
+        let encoded = self
+            .inner
+            .encode((first, second), true)
+            .map_err(|e| self.fail(&e))?;
+        let numbers = |all: &[u32]| all.iter().map(|id| *id as usize).collect();
+        Ok((numbers(encoded.get_ids()), numbers(encoded.get_type_ids())))
+    }
+
+    /// The text of tokens; `special` ones can be left out.
+    ///
+    /// # Errors
+    /// If a number is no token's.
+    pub fn decode(&self, ids: &[usize], skip_special: bool) -> Result<String> {
+        let ids: Vec<u32> = ids.iter().map(|id| *id as u32).collect();
+        self.inner
+            .decode(&ids, skip_special)
+            .map_err(|e| self.fail(&e))
+    }
+
+    /// The text of tokens that come one by one.
+    pub fn pieces(&self, skip_special: bool) -> Pieces<'_> {
+        Pieces {
+            tokenizer: self,
+            stream: Box::new(self.inner.decode_stream(skip_special)),
+        }
+    }
+
+    /// The text of a conversation by the model's template, to be encoded without special tokens; with
+    /// `add_generation_prompt` it ends where the assistant begins to speak.
+    ///
+    /// # Errors
+    /// If the model has no template, or it refuses.
+    pub fn chat(&self, messages: &[Message], add_generation_prompt: bool) -> Result<String> {
+        let Some(template) = &self.template else {
+            let message = "the model has no chat template: give it plain text";
+            return Err(Error::malformed(&self.path, message));
+        };
+        let text = |token: &Option<String>| token.clone().unwrap_or_default();
+        let (bos, eos) = (text(&self.special.bos), text(&self.special.eos));
+        template.render(messages, add_generation_prompt, &bos, &eos)
+    }
+
+    /// Whether there is a chat template.
+    pub fn has_chat_template(&self) -> bool {
+        self.template.is_some()
+    }
+
+    /// The number of a token.
+    pub fn id(&self, token: &str) -> Option<usize> {
+        self.inner.token_to_id(token).map(|id| id as usize)
+    }
+
+    /// Tokens that are known.
+    pub fn vocab_size(&self) -> usize {
+        self.inner.get_vocab_size(true)
+    }
+
+    /// Checks that a model of so many tokens knows all of this tokenizer's.
+    ///
+    /// # Errors
+    /// If it does not.
+    pub fn fits(&self, vocab_size: usize) -> Result<()> {
+        let largest = self
+            .inner
+            .get_vocab(true)
+            .values()
+            .max()
+            .copied()
+            .unwrap_or_default() as usize;
+        if largest < vocab_size {
+            return Ok(());
+        }
+        let message = format!(
+            "knows tokens up to {largest}, the model {vocab_size}: it is another model's tokenizer"
+        );
+        Err(Error::malformed(&self.path, message))
+    }
+
+    fn known(&self, tokens: &[&str]) -> Option<String> {
+        let found = tokens.iter().find(|token| self.id(token).is_some());
+        found.map(|token| token.to_string())
+    }
+
+    fn fail(&self, error: &tokenizers::Error) -> Error {
+        Error::malformed(&self.path, error.to_string())
+    }
+}
+
+/// The text of tokens that come one by one: a piece comes when its bytes are whole.
+pub struct Pieces<'a> {
+    tokenizer: &'a Tokenizer,
+    stream: Box<Stream<'a>>,
+}
+
+type Stream<'a> = tokenizers::DecodeStream<
+    'a,
+    tokenizers::ModelWrapper,
+    tokenizers::NormalizerWrapper,
+    tokenizers::PreTokenizerWrapper,
+    tokenizers::PostProcessorWrapper,
+    tokenizers::DecoderWrapper,
+>;
+
+impl Pieces<'_> {
+    /// What the next token adds; empty while a letter is not whole.
+    ///
+    /// # Errors
+    /// If the number is no token's.
+    pub fn next(&mut self, id: usize) -> Result<String> {
+        let piece = self.stream.step(id as u32);
+        let piece = piece.map_err(|e| self.tokenizer.fail(&e))?;
+        Ok(piece.unwrap_or_default())
+    }
+}
+
+/// `chat_template` of a `tokenizer_config.json`: a text, or several with names.
+fn template(config: &Value) -> Option<String> {
+    let template = &config["chat_template"];
+    if let Some(text) = template.as_str() {
+        return Some(text.into());
+    }
+    let named = template.as_array()?;
+    let default = named
+        .iter()
+        .find(|t| t["name"] == "default")
+        .or(named.first())?;
+    default["template"].as_str().map(String::from)
+}
+
+fn read(path: &Path) -> Result<String> {
+    let file = std::fs::File::open(path).map_err(Error::io(path, "read"))?;
+    let mut bytes = Vec::new();
+    let read = file.take(MOST_BYTES + 1).read_to_end(&mut bytes);
+    read.map_err(Error::io(path, "read"))?;
+    if bytes.len() as u64 > MOST_BYTES {
+        let message = format!(
+            "has more than {} MiB, which no tokenizer has",
+            MOST_BYTES >> 20
+        );
+        return Err(Error::malformed(path, message));
+    }
+    String::from_utf8(bytes).map_err(|e| Error::malformed(path, e.to_string()))
+}
+
+fn json(path: &Path) -> Result<Value> {
+    serde_json::from_str(&read(path)?).map_err(|e| Error::malformed(path, e.to_string()))
+}
