@@ -7,20 +7,21 @@
 //! cargo run --release --example efficientnet -- --help
 //! ```
 
-use burn_zoo_cli::Example;
+use burn_zoo_cli::{Demo, Example};
 
 fn main() {
     let example = Example {
         name: "efficientnet",
         about: "Trains a small EfficientNet on images (by default 1,797 scans of handwritten digits), evaluates it, and leaves a run folder with a report; without options and with published weights on this machine, classifies a photo",
+        dataset: "digits",
         models: ["efficientnet_cifar", "efficientnet_b0"],
-        photo: Some((
+        demo: Demo::Photo(
             concat!(env!("CARGO_MANIFEST_DIR"), "/photos/cat.jpg"),
             &[
                 ("efficientnet_b0", "efficientnet_b0_rwightman-7f5810bc.pth"),
                 ("efficientnet-lite0", "efficientnet-lite0-57934424.pth"),
             ],
-        )),
+        ),
     };
     std::process::exit(example.run());
 }

@@ -81,7 +81,7 @@ pub fn check_drops(name: &str, drops: &[f64], want: &Value) {
 /// If something is missing.
 pub fn check_complete(info: &Preset, channels: usize) {
     assert!(!info.license.is_empty() && !info.paper.is_empty() && !info.upstream.is_empty());
-    let p = info.preprocessing.as_ref().expect("it takes images");
+    let p = info.images().expect("it takes images");
     assert_eq!((p.mean.len(), p.std.len()), (channels, channels));
     if let Some(weights) = &info.weights {
         // torchvision and timm put the first eight digits of the hash into the file's name.

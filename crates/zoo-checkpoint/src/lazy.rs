@@ -78,6 +78,14 @@ impl LazyTensor {
         }
     }
 
+    /// Its little-endian bytes, where they lie in a mapped file as they are.
+    pub fn mapped(&self) -> Option<&[u8]> {
+        match &self.source {
+            Source::Mapped(map, range) => Some(&map[range.clone()]),
+            _ => None,
+        }
+    }
+
     /// Reads the tensor as it is in the file, blocks as f32. `key` is only named in errors.
     ///
     /// # Errors

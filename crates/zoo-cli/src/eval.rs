@@ -1,4 +1,5 @@
 use crate::common::{bar, print_json, table};
+use crate::eval_text::{self, Asked};
 use crate::model::ModelArgs;
 use crate::train::open_options;
 use burn::tensor::backend::{AutodiffBackend, BackendTypes};
@@ -12,21 +13,22 @@ use std::sync::Arc;
 
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  zoo eval runs/digits\n  zoo eval runs/digits --part valid --json\n  zoo eval resnet18 --weights resnet18.safetensors --dataset image-folder --data-dir imagenet/"
+    after_help = "Examples:\n  zoo eval runs/digits\n  zoo eval runs/digits --part valid --json\n  zoo eval runs/gpt2_mini-kjv-1\n  zoo eval HuggingFaceTB/SmolLM2-135M --dataset text-file --data-dir book.txt\n  zoo eval resnet18 --weights resnet18.safetensors --dataset image-folder --data-dir imagenet/"
 )]
 pub struct Args {
     #[command(flatten)]
     model: ModelArgs,
-    /// digits, mnist, fashion-mnist, cifar10 or image-folder [default: the run's]
+    /// digits, mnist, fashion-mnist, cifar10 or image-folder; for language models kjv or text-file [default: the
+    /// run's]
     #[arg(long, value_name = "NAME")]
     dataset: Option<String>,
-    /// Folder of the data
+    /// Folder of the data, or the file of text-file
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
     /// train, valid or test
     #[arg(long, default_value = "test", value_name = "PART")]
     part: String,
-    /// Images computed at a time
+    /// Images or sequences computed at a time
     #[arg(long, default_value_t = 64, value_name = "N")]
     batch_size: usize,
     /// Threads that read images
@@ -81,6 +83,19 @@ impl WithBackend for Eval<'_> {
 }
 
 pub fn run(args: &Args) -> Result<()> {
+    // A folder or a file says whether it reads text, a listed model without weights does not.
+    if let Ok(pretrained) = args.model.open()
+        && pretrained.card.model.image_shape().is_err()
+    {
+        let asked = Asked {
+            model: &args.model,
+            dataset: args.dataset.as_deref(),
+            data_dir: args.data_dir.as_deref(),
+            batch_size: args.batch_size,
+            json: args.json,
+        };
+        return eval_text::run(&pretrained, &asked);
+    }
     let dataset = dataset(args)?;
     let (card, result) = with_backend(
         args.model.backend.spec()?,

@@ -5,6 +5,7 @@
 mod common;
 mod encode;
 mod eval;
+mod eval_text;
 mod example;
 mod export;
 mod fetch;
@@ -21,7 +22,7 @@ mod train;
 #[cfg(feature = "verify")]
 mod verify;
 
-pub use example::Example;
+pub use example::{Demo, Example};
 
 use burn_zoo_core::Result;
 use clap::error::ErrorKind;

@@ -142,6 +142,17 @@ impl Weights {
     }
 }
 
+impl Preset {
+    /// How its input is made from an image.
+    ///
+    /// # Errors
+    /// If it takes no images.
+    pub fn images(&self) -> crate::Result<&Preprocessing> {
+        let found = self.preprocessing.as_ref();
+        found.ok_or_else(|| crate::Error::usage(self.name, "takes no images"))
+    }
+}
+
 /// A named, published configuration of a model family.
 #[derive(Clone, Debug, Serialize)]
 pub struct Preset {

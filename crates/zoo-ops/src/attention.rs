@@ -1,6 +1,6 @@
 use crate::counter;
 use crate::norm::{narrow, wide};
-use burn::tensor::activation::softmax;
+use crate::quotient::softmax;
 use burn::tensor::{Bool, DType, Int, Tensor, backend::Backend};
 use burn_zoo_core::seeded;
 

@@ -17,6 +17,7 @@ mod loss;
 mod norm;
 mod optim;
 mod pool;
+mod quotient;
 
 pub use activation::Activation;
 pub use attention::{MaskOptions, attention, rotate};

@@ -1,3 +1,4 @@
+use crate::quotient::quotient;
 use burn::tensor::{DType, Tensor, backend::Backend};
 use burn_zoo_core::seeded;
 
@@ -26,7 +27,7 @@ pub fn batch_norm_train<B: Backend>(
     let mean = mean_per_channel(x.clone());
     let centred = x - per_channel(mean.clone());
     let var = mean_per_channel(centred.clone() * centred.clone());
-    let scale = weight / (var.clone() + eps).sqrt();
+    let scale = quotient(weight, (var.clone() + eps).sqrt());
     let y = centred * per_channel(scale) + per_channel(bias);
     (y, mean.detach(), var.detach())
 }
@@ -46,7 +47,7 @@ pub fn batch_norm_eval<B: Backend>(
     let eps = seeded("norm's eps a tenth", eps, |eps| eps / 10.0);
     let std = (var.clone() + eps).sqrt();
     let std = seeded("norm's eps outside of the root", std, |_| var.sqrt() + eps);
-    let scale = weight / std.clone();
+    let scale = quotient(weight, std.clone());
     let mean = seeded("norm without its mean", mean, |mean| mean * 0.0);
     let bias = seeded("norm without its bias", bias, |bias| bias * 0.0);
     let scale = seeded("norm without its weight", scale, |_| std.recip());
@@ -97,7 +98,7 @@ pub fn layer_norm<B: Backend, const D: usize>(
         variance,
         |variance| variance * (features as f64 / (features - 1) as f64),
     );
-    let y = centred / (variance + eps).sqrt();
+    let y = quotient(centred, (variance + eps).sqrt());
     let bias = seeded("layer norm without its bias", bias, |bias| bias * 0.0);
     narrow(y, dtype) * weight.unsqueeze() + bias.unsqueeze()
 }
@@ -117,7 +118,7 @@ pub fn rms_norm<B: Backend, const D: usize>(
         x.clone() - x.mean_dim(D - 1)
     });
     let square = (x.clone() * x.clone()).mean_dim(D - 1);
-    let y = x / (square + eps).sqrt();
+    let y = quotient(x, (square + eps).sqrt());
     narrow(y, dtype) * weight.unsqueeze()
 }
 

@@ -272,7 +272,18 @@ fn activations_equal_the_generic_form_and_keep_nan() {
         let grads = (y.clone() * side).sum().backward();
         [values(&y), gradient(&x, &grads)]
     }
-    for activation in [Relu, Relu6, Silu, HardSwish, HardSigmoid, Sigmoid] {
+    for activation in [
+        Relu,
+        Relu6,
+        Silu,
+        HardSwish,
+        HardSigmoid,
+        Sigmoid,
+        Tanh,
+        Gelu,
+        GeluTanh,
+        QuickGelu,
+    ] {
         let (fast, counts) = count(|| both::<Fast>(activation, DType::F32));
         assert_eq!((counts.fast, counts.generic), (1, 0));
         let truth = both::<Truth>(activation, DType::F64);
@@ -292,8 +303,12 @@ fn activations_equal_the_generic_form_and_keep_nan() {
             HardSigmoid | Sigmoid => 0.5,
             _ => 0.0,
         };
+        let far_below = match activation {
+            Tanh => -1.0,
+            _ => 0.0,
+        };
         assert!(
-            y[0].is_nan() && y[2] == 0.0 && y[3] == at_zero,
+            y[0].is_nan() && y[2] == far_below && y[3] == at_zero,
             "{activation:?} {y:?}"
         );
     }

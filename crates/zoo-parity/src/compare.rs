@@ -205,6 +205,7 @@ pub fn compare(
     limits: Limits,
 ) -> Vec<Check> {
     let idle = without_effect(&fixture.group("train.grad."));
+    let idle_in_eval = without_effect(&fixture.group("eval.grad."));
     let has_statistics = fixture
         .group("model.")
         .keys()
@@ -222,8 +223,12 @@ pub fn compare(
         };
         let rung = if reference.is_some() { "L4" } else { of.rung };
         let mut comparison = Comparison::new(&of, &got.tensors, wanted, limits);
-        if of.part == "train" && of.kind == Kind::Gradients {
-            checks.extend(comparison.take_idle(rung, &idle));
+        if of.kind == Kind::Gradients {
+            let idle = match of.part {
+                "train" => &idle,
+                _ => &idle_in_eval,
+            };
+            checks.extend(comparison.take_idle(rung, idle));
         }
         if of.part == "adamw" {
             comparison.leave_out(&still(&fixture.group("train.grad.")));

@@ -51,6 +51,7 @@ pub fn generate<B: Backend, M: CausalLm<B>>(
     device: &B::Device,
     mut each: impl FnMut(usize, usize) -> Result<ControlFlow<()>>,
 ) -> Result<Vec<Generated>> {
+    options.sampling.validate()?;
     check(model, prompts, options)?;
     let rows = 0..prompts.len() as u64;
     let samplers = rows.map(|row| Sampler::new(options.sampling, row));

@@ -7,7 +7,7 @@ use std::path::Path;
 /// A tokenizer that knows one token, as an entry of `added_tokens`.
 pub(crate) fn added(id: usize, content: &str, special: bool) -> Value {
     json!({
-        "id": id, "content": content, "single_word": false, "lstrip": content == "<mask>",
+        "id": id, "content": content, "single_word": false, "lstrip": false,
         "rstrip": false, "normalized": false, "special": special,
     })
 }

@@ -17,10 +17,10 @@ pub struct State {
     pub batch: usize,
     /// Seconds of training so far.
     pub seconds: f64,
-    /// Validation accuracy of the checkpoint that is kept as the best, and its step.
+    /// Validation score of the checkpoint that is kept as the best, and its step.
     pub best: Option<(f64, usize)>,
-    /// Highest validation accuracy of all.
-    pub top_accuracy: f64,
+    /// Highest validation score of all.
+    pub top_score: Option<f64>,
     /// Threads that computed.
     pub threads: usize,
 }

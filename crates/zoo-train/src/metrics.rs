@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 const HEADER: &str =
-    "step,epoch,split,loss,accuracy,lr,grad_norm,images_per_second,input_wait,seconds";
+    "step,epoch,split,loss,accuracy,lr,grad_norm,items_per_second,input_wait,seconds";
 
 /// One measurement of a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,15 +18,15 @@ pub struct Row {
     pub split: String,
     /// Mean cross-entropy.
     pub loss: f64,
-    /// Share of images whose highest score is their class's.
+    /// Share of targets whose score was the highest.
     pub accuracy: f64,
     /// Learning rate of the step.
     pub lr: f64,
     /// Global norm of the gradient before clipping.
     pub grad_norm: f64,
-    /// Images a second since the last row of this split.
-    pub images_per_second: f64,
-    /// Share of that time spent waiting for images.
+    /// Images or tokens a second since the last row of this split.
+    pub items_per_second: f64,
+    /// Share of that time spent waiting for data.
     pub input_wait: f64,
     /// Seconds of training so far, over all resumed parts.
     pub seconds: f64,
@@ -121,7 +121,7 @@ fn line(r: &Row) -> String {
         r.accuracy,
         r.lr,
         r.grad_norm,
-        r.images_per_second,
+        r.items_per_second,
         r.input_wait,
         r.seconds
     )
@@ -140,7 +140,7 @@ fn parse(line: &str) -> Option<Row> {
         accuracy: number(4)?,
         lr: number(5)?,
         grad_norm: number(6)?,
-        images_per_second: number(7)?,
+        items_per_second: number(7)?,
         input_wait: number(8)?,
         seconds: number(9)?,
     })

@@ -60,6 +60,8 @@ pub(crate) enum Display {
     },
     Lines {
         last: Instant,
+        /// What is counted.
+        unit: &'static str,
     },
 }
 
@@ -67,11 +69,11 @@ const METRICS: [(&str, bool); 4] = [
     ("Loss", false),
     ("Accuracy", true),
     ("Learning rate", true),
-    ("Images per second", true),
+    ("Throughput", true),
 ];
 
 impl Display {
-    pub fn new(kind: ProgressKind) -> Result<Self> {
+    pub fn new(kind: ProgressKind, unit: &'static str) -> Result<Self> {
         // The dashboard draws on the output and reads keys from the input.
         let terminal = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
         if kind == ProgressKind::Dashboard && !terminal {
@@ -80,6 +82,7 @@ impl Display {
         if kind == ProgressKind::Lines || !terminal {
             return Ok(Display::Lines {
                 last: Instant::now(),
+                unit,
             });
         }
         let interrupter = Interrupter::new();
@@ -124,18 +127,19 @@ impl Display {
                     renderer.render_train(progress, indicators);
                 });
             }
-            Display::Lines { last } => {
+            Display::Lines { last, unit } => {
                 if last.elapsed() >= Duration::from_secs(2) {
                     *last = Instant::now();
                     burn_zoo_core::say!(
-                        "epoch {:>3}/{} step {:>6}  loss {:.4}  accuracy {:5.1} %  lr {:.2e}  {:.0} images/s",
+                        "epoch {:>3}/{} step {:>6}  loss {:.4}  accuracy {:5.1} %  lr {:.2e}  {:.0} {}/s",
                         at.epoch,
                         at.epochs,
                         row.step,
                         row.loss,
                         100.0 * row.accuracy,
                         row.lr,
-                        row.images_per_second
+                        row.items_per_second,
+                        unit
                     );
                 }
             }
@@ -155,7 +159,7 @@ impl Display {
                     renderer.render_valid(progress, indicators);
                 });
             }
-            Display::Lines { last } => {
+            Display::Lines { last, .. } => {
                 *last = Instant::now();
                 burn_zoo_core::say!(
                     "epoch {:>3}/{} done: validation loss {:.4}  accuracy {:5.2} %  ({:.0} s)",
@@ -190,12 +194,7 @@ fn id(name: &str) -> MetricId {
 }
 
 fn states(row: &Row, count: usize) -> impl Iterator<Item = MetricState> {
-    let values = [
-        row.loss,
-        100.0 * row.accuracy,
-        row.lr,
-        row.images_per_second,
-    ];
+    let values = [row.loss, 100.0 * row.accuracy, row.lr, row.items_per_second];
     METRICS
         .into_iter()
         .zip(values)
@@ -219,7 +218,7 @@ fn position(at: &Position) -> (TrainingProgress, Vec<ProgressType>) {
             value: at.step,
         },
         ProgressType::Detailed {
-            tag: "Images".into(),
+            tag: "Items".into(),
             progress: items.clone(),
         },
     ];

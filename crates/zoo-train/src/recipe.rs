@@ -14,6 +14,16 @@ pub enum Schedule {
     Constant,
 }
 
+/// What a language model learns from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TextRecipe {
+    /// What tokens are: `bytes`, `chars`, `bpe:N`, or the tokenizer of a model.
+    pub vocabulary: String,
+    /// Tokens of a sequence.
+    pub sequence_length: usize,
+}
+
 /// Everything that decides a run. The same recipe gives the same run on the same machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -34,13 +44,19 @@ pub struct Recipe {
     pub data_dir: Option<PathBuf>,
     /// Side in pixels of the model's input, for image folders.
     pub image_size: usize,
-    /// Share of the training images held out for validation.
+    /// What a language model learns from.
+    #[serde(default)]
+    pub text: Option<TextRecipe>,
+    /// Share of the training data held out for validation.
     pub valid_fraction: f64,
     /// Random changes to training images.
     pub augment: Augment,
     /// Passes over the training images.
     pub epochs: usize,
-    /// Images a step.
+    /// Steps after which the run ends, where that is before its last epoch does.
+    #[serde(default)]
+    pub max_steps: Option<usize>,
+    /// Images or sequences a step.
     pub batch_size: usize,
     /// The optimizer.
     pub optimizer: OptimizerSpec,
@@ -75,6 +91,12 @@ pub struct Recipe {
 }
 
 impl Recipe {
+    /// Steps of the whole run, with so many batches an epoch.
+    pub fn steps(&self, batches: usize) -> usize {
+        let all = batches.saturating_mul(self.epochs);
+        self.max_steps.map_or(all, |most| all.min(most))
+    }
+
     /// Checks every number.
     ///
     /// # Errors
@@ -157,6 +179,7 @@ impl Recipe {
             ("--workers", self.workers, 64),
             ("--checkpoint-every", self.checkpoint_every, usize::MAX),
             ("--keep-checkpoints", self.keep_checkpoints, 1_000_000),
+            ("--steps", self.max_steps.unwrap_or(1), usize::MAX),
         ];
         for (option, value, most) in counts {
             if value == 0 || value > most {
@@ -165,6 +188,12 @@ impl Recipe {
                     format!("must be 1 to {most}, got {value}"),
                 ));
             }
+        }
+        if let Some(text) = &self.text
+            && !(1..=1 << 20).contains(&text.sequence_length)
+        {
+            let message = format!("must be 1 to {}, got {}", 1 << 20, text.sequence_length);
+            return Err(Error::usage("--sequence-length", message));
         }
         if self.augment.shift > 1000 {
             return Err(Error::usage("augment.shift", "must be at most 1000 pixels"));

@@ -59,7 +59,7 @@ pub(crate) fn write_events(path: &Path, rows: &[Row]) -> Result<()> {
             values.extend([
                 value("learning_rate", row.lr),
                 value("grad_norm", row.grad_norm),
-                value("images_per_second", row.images_per_second),
+                value("items_per_second", row.items_per_second),
             ]);
         }
         let event = Event {
@@ -105,7 +105,7 @@ mod tests {
             accuracy: 0.25,
             lr: 0.1,
             grad_norm: 2.0,
-            images_per_second: 10.0,
+            items_per_second: 10.0,
             input_wait: 0.0,
             seconds: step as f64,
         };

@@ -1,18 +1,17 @@
 use crate::checkpoint::{Checkpoint, State, sweep};
 use crate::ema::Ema;
-use crate::evaluate::{evaluate, to_tensor};
 use crate::metrics::{History, Row};
 use crate::progress::{Display, Position, ProgressKind};
 use crate::recipe::Recipe;
 use crate::run_dir::RunDir;
 use crate::schedule::learning_rate;
+use crate::task::Task;
 use crate::tensorboard::write_events;
 use burn::module::AutodiffModule;
 use burn::tensor::backend::{AutodiffBackend, Backend};
-use burn::tensor::{DType, Int, Tensor, TensorData};
+use burn::tensor::{DType, Tensor};
 use burn_zoo_checkpoint::{KeyMap, Tensors, collect, load, read_safetensors};
-use burn_zoo_core::{CollectStages, Error, ImageClassifier, Mode, Result};
-use burn_zoo_images::{Augment, Batch, Dataset, Loader, LoaderOptions, Transform};
+use burn_zoo_core::{CollectStages, Error, Result};
 use burn_zoo_optim::{Optimizer, clip_global_norm, collect_gradients, global_norm, number};
 use std::path::Path;
 use std::slice::from_ref;
@@ -24,8 +23,6 @@ use std::time::Instant;
 pub struct TrainInput<'a, B: AutodiffBackend> {
     /// The recipe.
     pub recipe: &'a Recipe,
-    /// The data.
-    pub dataset: &'a Dataset,
     /// The run's folder.
     pub run: &'a RunDir,
     /// Continue from the last checkpoint.
@@ -48,8 +45,8 @@ pub struct Outcome<M> {
     pub step: usize,
     /// Step of the checkpoint that `model` is.
     pub best_step: usize,
-    /// Its accuracy on the validation part, if there is one.
-    pub best_accuracy: Option<f64>,
+    /// Its score on the validation part, if there is one: accuracy, or the loss with a minus before it.
+    pub best_score: Option<f64>,
     /// Seconds of training.
     pub seconds: f64,
     /// Whether the run was stopped before its end; it can be continued.
@@ -66,30 +63,29 @@ pub struct Outcome<M> {
 ///
 /// # Errors
 /// If data cannot be read, a file cannot be written, or loss or gradient are no longer finite.
-pub fn train<B, M>(model: M, input: TrainInput<B>) -> Result<Outcome<M::InnerModule>>
+pub fn train<B, M, T>(model: M, task: &T, input: TrainInput<B>) -> Result<Outcome<M::InnerModule>>
 where
     B: AutodiffBackend,
-    M: AutodiffModule<B> + ImageClassifier<B>,
-    M::InnerModule: ImageClassifier<B::InnerBackend>,
+    M: AutodiffModule<B>,
+    T: Task<B, M>,
 {
     let recipe = input.recipe;
     recipe.validate()?;
-    let mut session = Session::start(model, &input)?;
+    let mut session = Session::start(model, task, &input)?;
     // A panic or error must leave the terminal usable: the display is closed before either leaves.
-    let mut display = Display::new(input.progress)?;
+    let mut display = Display::new(input.progress, task.unit())?;
     let ended = session.run(&mut display);
     display.finish();
     let interrupted = ended?;
     session.finish(interrupted)
 }
 
-struct Session<'a, B: AutodiffBackend, M: AutodiffModule<B>> {
+struct Session<'a, B: AutodiffBackend, M: AutodiffModule<B>, T> {
     input: &'a TrainInput<'a, B>,
+    task: &'a T,
     model: M,
     optimizer: Optimizer<B>,
     ema: Option<Ema<B::InnerBackend>>,
-    train: Loader,
-    valid: Loader,
     history: History,
     state: State,
     /// Seconds of earlier parts of the run.
@@ -97,33 +93,21 @@ struct Session<'a, B: AutodiffBackend, M: AutodiffModule<B>> {
     started: Instant,
 }
 
-impl<'a, B, M> Session<'a, B, M>
+impl<'a, B, M, T> Session<'a, B, M, T>
 where
     B: AutodiffBackend,
-    M: AutodiffModule<B> + ImageClassifier<B>,
-    M::InnerModule: ImageClassifier<B::InnerBackend>,
+    M: AutodiffModule<B>,
+    T: Task<B, M>,
 {
-    fn start(model: M, input: &'a TrainInput<'a, B>) -> Result<Self> {
-        let (recipe, data) = (input.recipe, input.dataset);
-        let transform = Transform {
-            preprocessing: data.preprocessing.clone(),
-            augment: (recipe.augment != Augment::default()).then_some(recipe.augment),
-        };
-        let loader = |seed| LoaderOptions {
-            batch_size: recipe.batch_size,
-            seed,
-            workers: recipe.workers,
-        };
-        let train = Loader::new(data.train.clone(), transform, loader(Some(recipe.seed)))?;
-        let eval = Transform::eval(data.preprocessing.clone());
-        let valid = Loader::new(data.valid.clone(), eval, loader(None))?;
+    fn start(model: M, task: &'a T, input: &'a TrainInput<'a, B>) -> Result<Self> {
+        let recipe = input.recipe;
         let mut optimizer = Optimizer::new(recipe.optimizer, recipe.decay_norms_and_biases);
         let mut ema = (recipe.ema_decay > 0.0).then(|| Ema::new(recipe.ema_decay));
         let csv = input.run.file("metrics.csv");
         let (model, state, history) = if input.resume {
             // No file is changed before everything in the checkpoint was found good.
             let Checkpoint { path, state } = Checkpoint::last(input.run)?;
-            check_position(&path, &state, train.batches())?;
+            check_position(&path, &state, recipe, task.batches())?;
             let model = restore(model, &mut optimizer, &mut ema, input, &path, state.step)?;
             sweep(input.run)?;
             let history = History::resume(&csv, state.step)?;
@@ -135,7 +119,7 @@ where
                 batch: 0,
                 seconds: 0.0,
                 best: None,
-                top_accuracy: 0.0,
+                top_score: None,
                 threads: recipe.threads,
             };
             (model, state, History::create(&csv)?)
@@ -149,11 +133,10 @@ where
         }
         Ok(Self {
             input,
+            task,
             model,
             optimizer,
             ema,
-            train,
-            valid,
             history,
             before: state.seconds,
             state: State {
@@ -166,7 +149,7 @@ where
 
     /// Trains; `true` if it was interrupted.
     fn run(&mut self, display: &mut Display) -> Result<bool> {
-        while self.state.epoch < self.input.recipe.epochs {
+        while self.state.step < self.steps() {
             if !self.epoch(display)? {
                 return Ok(true);
             }
@@ -177,12 +160,12 @@ where
     /// Trains to the end of the epoch; `false` if it was interrupted.
     fn epoch(&mut self, display: &mut Display) -> Result<bool> {
         let recipe = self.input.recipe;
-        let batches = self.train.batches();
-        let mut batches_iter = self.train.epoch(self.state.epoch, self.state.batch);
+        let batches = self.task.batches();
+        let mut batches_iter = self.task.epoch(self.state.epoch, self.state.batch);
         let mut shown = Instant::now();
         let mut waited = 0.0;
-        let mut images = 0;
-        let rows_every = (batches / 50).max(1);
+        let mut items = 0;
+        let rows_every = (batches.min(self.steps()) / 50).max(1);
         loop {
             let asked = Instant::now();
             let Some(batch) = batches_iter.next() else {
@@ -190,18 +173,18 @@ where
             };
             let batch = batch?;
             waited += asked.elapsed().as_secs_f64();
-            images += batch.labels.len();
+            items += self.task.count(&batch);
             let mut row = self.step(&batch, batches)?;
             self.state.batch += 1;
-            let last = self.state.batch == batches;
+            let last = self.state.batch == batches || self.state.step == self.steps();
             if self.state.step.is_multiple_of(rows_every) || last {
                 let elapsed = shown.elapsed().as_secs_f64().max(1e-9);
-                row.images_per_second = images as f64 / elapsed;
+                row.items_per_second = items as f64 / elapsed;
                 row.input_wait = (waited / elapsed).min(1.0);
                 row.seconds = self.seconds();
                 display.train(&self.position(batches), &row);
                 self.history.push(row)?;
-                (shown, waited, images) = (Instant::now(), 0.0, 0);
+                (shown, waited, items) = (Instant::now(), 0.0, 0);
             }
             let stop = self.stopped(display);
             if !last && (stop || self.state.step.is_multiple_of(recipe.checkpoint_every)) {
@@ -210,9 +193,17 @@ where
             if stop && !last {
                 return Ok(false);
             }
+            if last {
+                break;
+            }
         }
         self.end_epoch(display)?;
-        Ok(!self.stopped(display) || self.state.epoch == recipe.epochs)
+        Ok(!self.stopped(display) || self.state.step == self.steps())
+    }
+
+    /// Steps of the whole run.
+    fn steps(&self) -> usize {
+        self.input.recipe.steps(self.task.batches())
     }
 
     fn stopped(&self, display: &Display) -> bool {
@@ -220,19 +211,8 @@ where
     }
 
     fn end_epoch(&mut self, display: &mut Display) -> Result<()> {
-        let at = self.position(self.train.batches());
-        if !self.valid.is_empty() {
-            let classes = self.input.dataset.class_names.len();
-            let device = self.input.device;
-            let model = self.averaged();
-            let found = evaluate(
-                &|x| model.logits(x, Mode::Eval, None),
-                &self.valid,
-                classes,
-                DType::F32,
-                device,
-                |_, _| (),
-            )?;
+        let at = self.position(self.task.batches());
+        if let Some(found) = self.task.validate(&self.averaged())? {
             let row = Row {
                 step: self.state.step,
                 epoch: self.state.epoch + 1,
@@ -241,16 +221,19 @@ where
                 accuracy: found.accuracy,
                 lr: 0.0,
                 grad_norm: 0.0,
-                images_per_second: 0.0,
+                items_per_second: 0.0,
                 input_wait: 0.0,
                 seconds: self.seconds(),
             };
             display.valid(&at, &row);
             self.history.push(row)?;
-            self.state.top_accuracy = self.state.top_accuracy.max(found.accuracy);
-            let margin = standard_error(self.state.top_accuracy, found.count);
-            if found.accuracy >= self.state.top_accuracy - margin {
-                self.state.best = Some((found.accuracy, self.state.step));
+            let top = self
+                .state
+                .top_score
+                .map_or(found.score, |top| top.max(found.score));
+            self.state.top_score = Some(top);
+            if found.score >= top - found.margin {
+                self.state.best = Some((found.score, self.state.step));
             }
         }
         let events = self.input.run.file("events.out.tfevents.0");
@@ -262,30 +245,18 @@ where
     }
 
     /// One optimizer step.
-    fn step(&mut self, batch: &Batch, batches: usize) -> Result<Row> {
+    fn step(&mut self, batch: &T::Batch, batches: usize) -> Result<Row> {
         let recipe = self.input.recipe;
-        let device = self.input.device;
-        let pixel_values = to_tensor::<B>(batch, DType::F32, device);
-        let labels = TensorData::new(batch.labels.clone(), [batch.labels.len()]);
-        let targets = Tensor::<B, 1, Int>::from_data(labels, device);
         // What a step drops is a function of seed and step, so that a resumed run drops the same.
-        B::seed(device, recipe.seed.rotate_left(32) ^ self.state.step as u64);
-        let logits = self.model.logits(pixel_values.clone(), Mode::Train, None);
-        let right = logits
-            .clone()
-            .detach()
-            .argmax(1)
-            .flatten::<1>(0, 1)
-            .equal(targets.clone());
-        let loss = burn_zoo_ops::cross_entropy(logits, targets, recipe.label_smoothing);
-        let loss_value = number(loss.clone());
+        let seed = recipe.seed.rotate_left(32) ^ self.state.step as u64;
+        B::seed(self.input.device, seed);
+        let pass = self.task.forward(&self.model, batch, None)?;
+        let loss_value = number(pass.loss.clone());
         if !loss_value.is_finite() {
-            return Err(self.diverged(&format!(
-                "the loss is {loss_value}; {}",
-                self.first_bad_stage(pixel_values)
-            )));
+            let what = format!("the loss is {loss_value}; {}", self.first_bad_stage(batch)?);
+            return Err(self.diverged(&what));
         }
-        let mut grads = collect_gradients::<B, M>(&self.model, loss.backward());
+        let mut grads = collect_gradients::<B, M>(&self.model, pass.loss.backward());
         let norm = global_norm::<B>(&grads);
         if !norm.is_finite() {
             let bad = |(path, grad): (&String, &Tensor<B::InnerBackend, 1>)| {
@@ -305,46 +276,42 @@ where
         if recipe.clip_norm > 0.0 {
             clip_global_norm::<B>(&mut grads, norm, recipe.clip_norm);
         }
-        let lr = learning_rate(recipe, self.state.step, batches * recipe.epochs, batches);
+        let lr = learning_rate(recipe, self.state.step, self.steps(), batches);
         self.model = self.optimizer.step(self.model.clone(), grads, lr);
         self.state.step += 1;
         if let Some(ema) = &mut self.ema {
             ema.update(&self.model.valid(), self.state.step);
         }
-        let right = number(right.float().sum());
+        let right = number(pass.right);
         Ok(Row {
             step: self.state.step,
             epoch: self.state.epoch + 1,
             split: "train".into(),
             loss: loss_value,
-            accuracy: right / batch.labels.len() as f64,
+            accuracy: right / pass.targets.max(1) as f64,
             lr,
             grad_norm: norm,
-            images_per_second: 0.0,
+            items_per_second: 0.0,
             input_wait: 0.0,
             seconds: 0.0,
         })
     }
 
     /// Runs the forward pass again and names the stage where the numbers went wrong.
-    fn first_bad_stage(&self, pixel_values: Tensor<B, 4>) -> String {
+    fn first_bad_stage(&self, batch: &T::Batch) -> Result<String> {
         let mut stages = CollectStages::new();
-        let logits = self
-            .model
-            .logits(pixel_values, Mode::Train, Some(&mut stages));
-        let first = stages
-            .0
-            .into_iter()
-            .find(|(_, flat, _)| !all_finite(flat.clone()));
-        match first {
+        let pass = self.task.forward(&self.model, batch, Some(&mut stages))?;
+        let mut stages = stages.0.into_iter();
+        let first = stages.find(|(_, flat, _)| !all_finite(flat.clone()));
+        Ok(match first {
             Some((name, _, _)) => {
                 format!("stage `{name}` is the first with a value that is not finite")
             }
-            None if !all_finite(logits.flatten(0, 1)) => {
+            None if !all_finite(pass.logits) => {
                 "the head's logits are the first that are not finite".into()
             }
             None => "every stage is finite".into(),
-        }
+        })
     }
 
     /// Says what happened and which checkpoint is still good.
@@ -423,7 +390,7 @@ where
             model,
             step: self.state.step,
             best_step,
-            best_accuracy: self.state.best.map(|(accuracy, _)| accuracy),
+            best_score: self.state.best.map(|(score, _)| score),
             seconds: self.seconds(),
             interrupted,
             rows: self.history.rows,
@@ -431,28 +398,18 @@ where
     }
 }
 
-/// Standard error of an accuracy measured on `count` images (with Laplace's correction, so that it
-/// is not 0 where all are right).
-///
-/// The best checkpoint is the latest one within a standard error of the highest accuracy
-/// (Breiman et al. 1984, section 3.4.3): on a small validation part the highest is often luck, and
-/// the later one has learnt longer.
-fn standard_error(accuracy: f64, count: usize) -> f64 {
-    let n = count as f64;
-    let p = (accuracy * n + 1.0) / (n + 2.0);
-    (p * (1.0 - p) / n).sqrt()
-}
-
 fn all_finite<B: Backend>(flat: Tensor<B, 1>) -> bool {
     flat.into_data().iter::<f32>().all(f32::is_finite)
 }
 
 /// Checks that a checkpoint's numbers fit each other and the data.
-fn check_position(path: &Path, state: &State, batches: usize) -> Result<()> {
+fn check_position(path: &Path, state: &State, recipe: &Recipe, batches: usize) -> Result<()> {
     let State {
         step, epoch, batch, ..
     } = *state;
-    if batch < batches && epoch * batches + batch == step {
+    // A run may end within an epoch.
+    let ended = Some(step) == recipe.max_steps && batch == 0;
+    if ended || (batch < batches && epoch * batches + batch == step) {
         return Ok(());
     }
     let message =

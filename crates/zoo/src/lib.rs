@@ -23,6 +23,6 @@ pub use card::ModelCard;
 pub use export::{ExportOptions, export, upstreams};
 pub use forward::forward;
 pub use pretrained::Pretrained;
-pub use text::WithCausalLm;
+pub use text::{WithCausalLm, WithDecoder};
 #[cfg(feature = "verify")]
 pub use verify::{fixtures, reference_cases, run_lane};

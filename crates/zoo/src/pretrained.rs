@@ -164,9 +164,7 @@ fn numbers(classes: usize) -> Vec<String> {
 fn timm_card(architecture: &str, json: &Value) -> Result<ModelCard> {
     let entry = find(architecture)?;
     let listed = entry.config.image_shape()?;
-    let Some(preprocessing) = entry.preset.preprocessing else {
-        return Err(Error::usage("architecture", "is no model of images"));
-    };
+    let preprocessing = entry.preset.images()?.clone();
     let args = &json["model_args"];
     let known = |key: &String| key == "in_chans";
     if let Some(other) = args.as_object().and_then(|a| a.keys().find(|k| !known(k))) {

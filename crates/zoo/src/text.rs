@@ -1,10 +1,99 @@
 //! Models of text by their tasks.
 
 use crate::{AutoConfig, Pretrained};
-use burn::tensor::{DType, backend::Backend};
-use burn_zoo_checkpoint::{LoadOptions, PretrainedModel, load_with};
+use burn::module::AutodiffModule;
+use burn::tensor::DType;
+use burn::tensor::backend::{AutodiffBackend, Backend};
+use burn_zoo_checkpoint::{KeyMap, LoadOptions, ModelConfig, PretrainedModel, load_with};
 use burn_zoo_core::{Error, Result};
 use burn_zoo_nn::CausalLm;
+
+/// Code that trains a decoder.
+pub trait WithDecoder<B: AutodiffBackend> {
+    /// What it gives.
+    type Output;
+
+    /// Runs with a new model and the spellings of its weights in files; the first is written.
+    fn run<M>(self, model: M, key_maps: Vec<KeyMap>) -> Self::Output
+    where
+        M: AutodiffModule<B> + CausalLm<B>,
+        M::InnerModule: CausalLm<B::InnerBackend>;
+}
+
+impl AutoConfig {
+    /// A decoder for another vocabulary, and for sequences of at least this length.
+    ///
+    /// # Errors
+    /// If it is no decoder.
+    pub fn with_vocabulary(self, vocab_size: usize, length: usize) -> Result<Self> {
+        match self {
+            #[cfg(feature = "gpt2")]
+            AutoConfig::Gpt2(mut config) => {
+                config.vocab_size = vocab_size;
+                config.n_positions = config.n_positions.max(length);
+                Ok(AutoConfig::Gpt2(config))
+            }
+            #[cfg(feature = "llama")]
+            AutoConfig::Llama(mut config) => {
+                config.vocab_size = vocab_size;
+                config.max_position_embeddings = config.max_position_embeddings.max(length);
+                Ok(AutoConfig::Llama(config))
+            }
+            _ => Err(no_decoder()),
+        }
+    }
+
+    /// An encoder that tells so many classes of texts apart; a new one gets this vocabulary and longest
+    /// sequence.
+    ///
+    /// # Errors
+    /// If it is no encoder.
+    pub fn classifying_texts(self, classes: usize, new: Option<(usize, usize)>) -> Result<Self> {
+        match self {
+            #[cfg(feature = "bert")]
+            AutoConfig::Bert(mut config) => {
+                config.head = burn_zoo_nn::TextHead::SequenceClassification;
+                config.num_labels = classes;
+                if let Some((vocab_size, length)) = new {
+                    config.vocab_size = vocab_size;
+                    config.max_position_embeddings = config.max_position_embeddings.max(length);
+                }
+                Ok(AutoConfig::Bert(config))
+            }
+            #[allow(unreachable_patterns)]
+            _ => Err(Error::usage("the model", "is no encoder of text")),
+        }
+    }
+
+    /// Runs `f` with a decoder whose weights are drawn from `seed`, or left unfilled.
+    ///
+    /// # Errors
+    /// If it is no decoder, or the configuration makes no model.
+    pub fn with_decoder<B: AutodiffBackend, F: WithDecoder<B>>(
+        &self,
+        seed: Option<u64>,
+        device: &B::Device,
+        f: F,
+    ) -> Result<F::Output> {
+        match self {
+            #[cfg(feature = "gpt2")]
+            AutoConfig::Gpt2(config) if config.head == burn_zoo_nn::TextHead::CausalLm => {
+                let model = burn_zoo_gpt2::Gpt2::<B>::build(config, seed, device)?;
+                Ok(f.run(model, config.key_maps()))
+            }
+            #[cfg(feature = "llama")]
+            AutoConfig::Llama(config) if config.head == burn_zoo_nn::TextHead::CausalLm => {
+                let model = burn_zoo_llama::Llama::<B>::build(config, seed, device)?;
+                Ok(f.run(model, config.key_maps()))
+            }
+            _ => Err(no_decoder()),
+        }
+    }
+}
+
+fn no_decoder() -> Error {
+    Error::usage("the model", "does not continue text: it has no such head")
+}
 
 /// Code that is generic over the decoder.
 pub trait WithCausalLm<B: Backend> {
@@ -35,10 +124,7 @@ impl Pretrained {
             AutoConfig::Llama(config) if config.head == burn_zoo_nn::TextHead::CausalLm => {
                 Ok(f.run(self.filled::<B, burn_zoo_llama::Llama<B>>(config, dtype, device)?))
             }
-            _ => Err(Error::usage(
-                "the model",
-                "does not continue text: it has no such head",
-            )),
+            _ => Err(no_decoder()),
         }
     }
 
@@ -65,7 +151,6 @@ impl Pretrained {
         dtype: DType,
         device: &B::Device,
     ) -> Result<M> {
-        use burn_zoo_checkpoint::ModelConfig;
         let model = M::build(config, None, device)?;
         let options = LoadOptions::strict(dtype);
         Ok(load_with(model, &self.weights, &config.key_maps(), &options)?.0)

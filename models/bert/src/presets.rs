@@ -41,7 +41,28 @@ const PUBLISHED: [Row; 9] = [
 
 /// Every preset of the family with its configuration.
 pub(crate) static PRESETS: LazyLock<Vec<(Preset, BertConfig)>> =
-    LazyLock::new(|| PUBLISHED.iter().map(published).collect());
+    LazyLock::new(|| PUBLISHED.iter().map(published).chain([small()]).collect());
+
+/// A small encoder to be trained.
+fn small() -> (Preset, BertConfig) {
+    let (preset, config) = published(&PUBLISHED[0]);
+    let preset = Preset {
+        name: "bert_mini",
+        num_parameters: 556_624,
+        weights: None,
+        ..preset
+    };
+    let config = BertConfig {
+        vocab_size: 2000,
+        hidden_size: 128,
+        num_hidden_layers: 2,
+        num_attention_heads: 4,
+        intermediate_size: 256,
+        max_position_embeddings: 128,
+        ..config
+    };
+    (preset, config)
+}
 
 fn published(row: &Row) -> (Preset, BertConfig) {
     let &(name, paper, vocab_size, layers, heads, size, num_parameters, url, license, data) = row;

@@ -31,7 +31,7 @@ type Small = (&'static str, usize, usize, usize, usize, usize, usize);
 
 #[rustfmt::skip]
 const SMALL: [Small; 2] = [
-    ("gpt2_mini", 65, 64, 4, 4, 128, 810_112),
+    ("gpt2_mini", 65, 64, 4, 4, 128, 809_856),
     ("gpt2_char", 65, 256, 6, 6, 384, 10_770_816),
 ];
 

@@ -15,7 +15,7 @@ fn main() -> Result<(), Error> {
     let pixel_values = match args.next() {
         Some(photo) => {
             let (preset, _) = ResNetConfig::preset("resnet18")?;
-            read_image(photo, &preset.preprocessing, &device)?
+            read_image(photo, preset.images()?, &device)?
         }
         None => Tensor::ones([1, 3, 224, 224], &device),
     };

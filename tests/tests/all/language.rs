@@ -591,6 +591,8 @@ fn zoo_generate_goes_on_with_texts() {
 fn wrong_use_of_language_models_is_one_clear_line() {
     let work = small_decoder();
     let path = text(work.path());
+    let photo = text(&work.path().join("x.png"));
+    write_png(digits().test.as_ref(), 0, 1, Path::new(&photo));
     for (args, words) in [
         (vec!["generate", &path], "--chat"),
         (vec!["generate", &path, "x", "-n", "0"], "--max-new-tokens"),
@@ -599,7 +601,7 @@ fn wrong_use_of_language_models_is_one_clear_line() {
         (vec!["generate", &path, "x", "--chat"], "no chat template"),
         (vec!["generate", &path, "x", "--stop", ""], "--stop"),
         (vec!["embed", &path, "x"], "no encoder"),
-        (vec!["predict", &path, "x.png"], "reads text"),
+        (vec!["predict", &path, &photo], "reads text"),
     ] {
         fails_with(&args, words);
     }

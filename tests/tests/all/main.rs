@@ -26,5 +26,7 @@ mod resnet;
 mod resume;
 mod server;
 mod symptoms;
+mod terminal;
+mod train_text;
 mod training;
 mod verify;

@@ -5,14 +5,14 @@ use burn_zoo::{AutoConfig, BackendKind, ImageShape};
 use burn_zoo_core::{Error, Result};
 use burn_zoo_images::{Augment, Dataset, Loader, LoaderOptions, Transform};
 use burn_zoo_optim::OptimizerSpec;
-use burn_zoo_train::{ProgressKind, Recipe, Schedule};
+use burn_zoo_train::{ProgressKind, Recipe, Schedule, TextRecipe};
 use std::path::PathBuf;
 
 /// Options of a training run. What is not given follows the data set.
 #[derive(clap::Args, Clone, Debug)]
 #[command(
     args_override_self = true,
-    after_help = "Examples:\n  zoo train --model resnet20 --dataset digits --out runs/digits\n  zoo train --model resnet18_cifar --dataset fashion-mnist --epochs 2 --batch-size 128\n  zoo train --model resnet18 --dataset image-folder --data-dir photos/ --epochs 20\n  zoo train --model resnet18 --dataset image-folder --data-dir photos/ --weights resnet18 --allow-missing 'fc.*'\n  zoo train --model microsoft/resnet-18 --dataset image-folder --data-dir photos/ --allow-missing 'classifier.*'\n  zoo train --resume runs/digits\n\nCtrl-C saves and stops; --resume goes on from there."
+    after_help = "Examples:\n  zoo train --model resnet20 --dataset digits --out runs/digits\n  zoo train --model resnet18_cifar --dataset fashion-mnist --epochs 2 --batch-size 128\n  zoo train --model resnet18 --dataset image-folder --data-dir photos/ --epochs 20\n  zoo train --model resnet18 --dataset image-folder --data-dir photos/ --weights resnet18 --allow-missing 'fc.*'\n  zoo train --model microsoft/resnet-18 --dataset image-folder --data-dir photos/ --allow-missing 'classifier.*'\n  zoo train --model gpt2_mini --dataset kjv\n  zoo train --model llama_mini --dataset text-file --data-dir book.txt --vocabulary bpe:2048\n  zoo train --resume runs/digits\n\nCtrl-C saves and stops; --resume goes on from there."
 )]
 pub struct Args {
     /// A model of `zoo list`, or a folder or ORG/NAME[@REVISION] of a hub to start from its weights
@@ -22,10 +22,13 @@ pub struct Args {
     /// Where the user names none; an example's own.
     #[arg(skip)]
     pub default_model: Option<&'static str>,
-    /// digits, mnist, fashion-mnist, cifar10 or image-folder [default: digits]
+    /// digits, mnist, fashion-mnist, cifar10 or image-folder; of texts kjv, text-file, verses or labelled-file [default: digits]
     #[arg(long, value_name = "NAME")]
     pub dataset: Option<String>,
-    /// Folder of the data; else the system's, or a download
+    /// Where the user names none; an example's own.
+    #[arg(skip)]
+    pub default_dataset: Option<&'static str>,
+    /// Folder of the data, or the file of text-file and labelled-file; else the system's, or a download
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
     /// Input side in pixels for image-folder [default: 224]
@@ -48,12 +51,21 @@ pub struct Args {
     /// Continue the run in this folder
     #[arg(long, value_name = "DIR")]
     pub resume: Option<PathBuf>,
-    /// Passes over the training images
+    /// Passes over the training data
     #[arg(long, value_name = "N")]
     pub epochs: Option<usize>,
-    /// Images a step
+    /// End the run after so many steps
+    #[arg(long, value_name = "N")]
+    pub steps: Option<usize>,
+    /// Images or sequences a step
     #[arg(long, value_name = "N")]
     pub batch_size: Option<usize>,
+    /// Tokens of a sequence, for texts [default: 64; of labelled texts at most 128]
+    #[arg(long, value_name = "N")]
+    pub sequence_length: Option<usize>,
+    /// What tokens are, for texts: bytes, chars, bpe or bpe:N [default: chars; a model with weights has its own]
+    #[arg(long, value_name = "KIND")]
+    pub vocabulary: Option<String>,
     /// adamw or sgd, with PyTorch's constants [default: adamw]
     #[arg(long, value_name = "NAME")]
     pub optimizer: Option<String>,
@@ -133,6 +145,9 @@ fn defaults(dataset: &str) -> Defaults {
         "mnist" => Defaults("resnet20", 5, 128, 3e-3, 0.05, 0.5, 0.05, 0.999),
         "fashion-mnist" => Defaults("resnet20", 10, 128, 3e-3, 0.05, 1.0, 0.05, 0.999),
         "cifar10" => Defaults("resnet20", 50, 128, 3e-3, 0.05, 2.0, 0.05, 0.999),
+        "verses" | "labelled-file" => Defaults("bert_mini", 8, 16, 1e-3, 0.05, 0.5, 0.0, 0.0),
+        "kjv" => Defaults("gpt2_mini", 1, 16, 3e-3, 0.1, 0.02, 0.0, 0.0),
+        "text-file" => Defaults("gpt2_mini", 1, 16, 1e-3, 0.1, 0.05, 0.0, 0.0),
         _ => Defaults("resnet18", 20, 32, 1e-3, 0.05, 1.0, 0.1, 0.999),
     }
 }
@@ -157,17 +172,96 @@ impl Args {
     }
 
     pub fn dataset_name(&self) -> String {
-        self.dataset.clone().unwrap_or_else(|| "digits".into())
+        let default = self.default_dataset.unwrap_or("digits");
+        self.dataset.clone().unwrap_or_else(|| default.into())
     }
 
-    /// The recipe these options ask for on `dataset`.
+    /// The recipe these options ask for on a data set of images.
     pub fn recipe(&self, dataset: &Dataset, start: &Start, threads: usize) -> Result<Recipe> {
-        let Defaults(_, epochs, batch_size, lr, decay, warmup, smoothing, ema) =
-            defaults(&dataset.name);
         let config = start.config.clone().adapted(ImageShape {
             num_channels: dataset.preprocessing.num_channels,
             num_classes: dataset.class_names.len(),
         })?;
+        if self.sequence_length.is_some() || self.vocabulary.is_some() {
+            let message = "are for texts, such as --dataset kjv";
+            return Err(Error::usage("--sequence-length and --vocabulary", message));
+        }
+        let recipe = Recipe {
+            image_size: self.image_size.unwrap_or(224),
+            augment: match self.no_augment {
+                true => Augment::default(),
+                false => dataset.augment,
+            },
+            ..self.common(&dataset.name, config, start, threads)?
+        };
+        recipe.validate()?;
+        // A batch that is too large is found before a folder is made.
+        let options = LoaderOptions {
+            batch_size: recipe.batch_size,
+            seed: Some(0),
+            workers: 1,
+        };
+        Loader::new(
+            dataset.train.clone(),
+            Transform::eval(dataset.preprocessing.clone()),
+            options,
+        )?;
+        Ok(recipe)
+    }
+
+    /// The recipe these options ask for on a text.
+    pub fn text_recipe(
+        &self,
+        corpus: &str,
+        config: AutoConfig,
+        vocabulary: String,
+        start: &Start,
+        threads: usize,
+    ) -> Result<Recipe> {
+        let recipe = Recipe {
+            text: Some(TextRecipe {
+                vocabulary,
+                sequence_length: self.sequence_length.unwrap_or(64),
+            }),
+            // The bundled text is worth some minutes.
+            max_steps: self
+                .steps
+                .or((corpus == "kjv" && self.epochs.is_none()).then_some(2000)),
+            ..self.common(corpus, config, start, threads)?
+        };
+        recipe.validate()?;
+        Ok(recipe)
+    }
+
+    /// The recipe these options ask for on labelled texts.
+    pub fn labelled_recipe(
+        &self,
+        dataset: &str,
+        config: AutoConfig,
+        sequence_length: usize,
+        start: &Start,
+        threads: usize,
+    ) -> Result<Recipe> {
+        let recipe = Recipe {
+            text: Some(TextRecipe {
+                vocabulary: "word pieces".into(),
+                sequence_length,
+            }),
+            ..self.common(dataset, config, start, threads)?
+        };
+        recipe.validate()?;
+        Ok(recipe)
+    }
+
+    /// What images and texts have in common.
+    fn common(
+        &self,
+        dataset: &str,
+        config: AutoConfig,
+        start: &Start,
+        threads: usize,
+    ) -> Result<Recipe> {
+        let Defaults(_, epochs, batch_size, lr, decay, warmup, smoothing, ema) = defaults(dataset);
         let decay = self.weight_decay.unwrap_or(decay);
         let optimizer = match self.optimizer.as_deref().unwrap_or("adamw") {
             "adamw" => OptimizerSpec::adamw(decay),
@@ -187,20 +281,18 @@ impl Args {
             "constant" => Schedule::Constant,
             other => return Err(Error::unknown("schedule", other, ["cosine", "constant"])),
         };
-        let recipe = Recipe {
+        Ok(Recipe {
             model_config: self.model_config(config)?,
             model: start.name.clone(),
             weights: start.weights.as_ref().map(|(name, _)| name.clone()),
             allow_missing: self.allow_missing.clone(),
-            dataset: dataset.name.clone(),
+            dataset: dataset.into(),
             data_dir: self.data_dir.clone(),
-            image_size: self.image_size.unwrap_or(224),
+            image_size: 0,
+            text: None,
+            max_steps: self.steps,
             valid_fraction: self.valid_fraction.unwrap_or(0.1),
-            augment: if self.no_augment {
-                Augment::default()
-            } else {
-                dataset.augment
-            },
+            augment: Augment::default(),
             epochs: self.epochs.unwrap_or(epochs),
             batch_size: self.batch_size.unwrap_or(batch_size),
             optimizer,
@@ -218,20 +310,7 @@ impl Args {
             keep_checkpoints: self.keep_checkpoints.unwrap_or(2),
             backend: self.backend.spec()?.backend.name().into(),
             threads,
-        };
-        recipe.validate()?;
-        // A batch that is too large is found before a folder is made.
-        let options = LoaderOptions {
-            batch_size: recipe.batch_size,
-            seed: Some(0),
-            workers: 1,
-        };
-        Loader::new(
-            dataset.train.clone(),
-            Transform::eval(dataset.preprocessing.clone()),
-            options,
-        )?;
-        Ok(recipe)
+        })
     }
 
     fn model_config(&self, config: AutoConfig) -> Result<serde_json::Value> {

@@ -1,7 +1,9 @@
 //! `zoo train`, and the examples that train.
 
 mod args;
+mod labelled;
 mod start;
+mod text;
 
 pub use args::Args;
 use start::Start;
@@ -16,8 +18,8 @@ use burn_zoo_core::{Error, ImageClassifier, Mode, Result, group_digits};
 use burn_zoo_images::{Dataset, Loader, LoaderOptions, OpenOptions, Transform, open};
 use burn_zoo_optim::trainable;
 use burn_zoo_train::{
-    Evaluation, Outcome, ProgressKind, Recipe, ReportInput, RunDir, TrainInput, draw_images,
-    evaluate, interrupt_flag, train, write_report,
+    Evaluation, ImageTask, Outcome, ProgressKind, Recipe, ReportInput, RunDir, TrainInput,
+    draw_images, evaluate, interrupt_flag, train, write_report,
 };
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -31,6 +33,12 @@ pub fn run(args: Args) -> Result<i32> {
 
 /// Trains; `program` is how the user calls it. Gives the exit code.
 pub(crate) fn run_as(args: Args, program: &str) -> Result<i32> {
+    if text::is_meant(&args)? {
+        return text::run_as(&args, program);
+    }
+    if labelled::is_meant(&args)? {
+        return labelled::run_as(&args, program);
+    }
     let (place, recipe, dataset) = match &args.resume {
         Some(folder) => {
             let (mut run, mut recipe) = RunDir::open(folder)?;
@@ -52,22 +60,7 @@ pub(crate) fn run_as(args: Args, program: &str) -> Result<i32> {
             let dataset = open(&args.dataset_name(), &options)?;
             let start = Start::new(&args, args::default_model(&dataset.name))?;
             let recipe = args.recipe(&dataset, &start, set_threads(args.threads)?)?;
-            let out = args.out.clone().unwrap_or_else(|| next_free(&recipe));
-            let given: Vec<String> = std::env::args_os()
-                .skip(1)
-                .map(|arg| quoted(&arg.to_string_lossy()))
-                .collect();
-            let given = given.strip_prefix(&["train".to_string()]).unwrap_or(&given);
-            let command = format!("{program} {}", given.join(" "));
-            (
-                Place::New {
-                    out,
-                    command: command.trim().into(),
-                    weights: start.weights.map(|(_, path)| path),
-                },
-                recipe,
-                dataset,
-            )
+            (new_place(&args, &recipe, start, program), recipe, dataset)
         }
     };
     let config: AutoConfig = serde_json::from_value(recipe.model_config.clone())
@@ -96,6 +89,19 @@ pub(crate) fn run_as(args: Args, program: &str) -> Result<i32> {
             );
             Ok(130)
         }
+    }
+}
+
+/// The new folder of a run, and the command that the user gave.
+fn new_place(args: &Args, recipe: &Recipe, start: Start, program: &str) -> Place {
+    let given = std::env::args_os().skip(1);
+    let given: Vec<String> = given.map(|arg| quoted(&arg.to_string_lossy())).collect();
+    let given = given.strip_prefix(&["train".to_string()]).unwrap_or(&given);
+    let command = format!("{program} {}", given.join(" "));
+    Place::New {
+        out: args.out.clone().unwrap_or_else(|| next_free(recipe)),
+        command: command.trim().into(),
+        weights: start.weights.map(|(_, path)| path),
     }
 }
 
@@ -155,7 +161,7 @@ struct Job<'a> {
 struct Done {
     evaluation: Evaluation,
     seconds: f64,
-    best_accuracy: Option<f64>,
+    best_score: Option<f64>,
     step: usize,
 }
 
@@ -220,9 +226,9 @@ impl<B: AutodiffBackend> WithClassifier<B> for OnDevice<'_, <B as BackendTypes>:
         if let Some(weights) = weights {
             burn_zoo_core::say!("{weights}");
         }
+        let task = ImageTask::<B>::new(recipe, dataset, &self.device)?;
         let input = TrainInput {
             recipe,
-            dataset,
             run: &run,
             resume,
             key_map: &key_maps[0],
@@ -230,7 +236,7 @@ impl<B: AutodiffBackend> WithClassifier<B> for OnDevice<'_, <B as BackendTypes>:
             progress,
             interrupt,
         };
-        let outcome = train(model, input)?;
+        let outcome = train(model, &task, input)?;
         if outcome.interrupted {
             return Ok((run, None));
         }
@@ -337,7 +343,7 @@ fn report<B: AutodiffBackend, M: ImageClassifier<B::InnerBackend>>(
     Ok(Done {
         evaluation,
         seconds: outcome.seconds,
-        best_accuracy: outcome.best_accuracy,
+        best_score: outcome.best_score,
         step: outcome.step,
     })
 }
@@ -361,7 +367,7 @@ fn finish(
             "seed": recipe.seed,
             "steps": done.step,
             "seconds": done.seconds,
-            "valid_accuracy": done.best_accuracy,
+            "valid_accuracy": done.best_score,
             "test_accuracy": eval.accuracy,
             "test_loss": eval.loss,
             "test_count": eval.count,

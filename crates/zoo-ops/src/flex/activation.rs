@@ -12,15 +12,6 @@ use rayon::prelude::*;
 /// Elements a thread works on at a time.
 const CHUNK: usize = 1 << 14;
 
-/// Whether there is a fast path for it.
-pub(super) fn has(activation: Activation) -> bool {
-    use Activation::*;
-    matches!(
-        activation,
-        Relu | Relu6 | Silu | HardSwish | HardSigmoid | Sigmoid
-    )
-}
-
 /// The function of each element, where NaN stays NaN as in PyTorch, and what the backward pass
 /// looks at: the input, or for ReLU the result, which the next layer keeps anyway.
 pub(super) fn forward(activation: Activation, x: FlexTensor) -> (FlexTensor, FlexTensor) {
@@ -31,7 +22,12 @@ pub(super) fn forward(activation: Activation, x: FlexTensor) -> (FlexTensor, Fle
         Activation::Silu => map(&x, &x, |x, _| x * sigmoid(x)),
         Activation::HardSwish => map(&x, &x, |x, _| x * (relu6(x + 3.0) / 6.0)),
         Activation::HardSigmoid => map(&x, &x, |x, _| relu6(x + 3.0) / 6.0),
-        _ => map(&x, &x, |x, _| sigmoid(x)),
+        Activation::Sigmoid => map(&x, &x, |x, _| sigmoid(x)),
+        Activation::Tanh => map(&x, &x, |x, _| x.tanh()),
+        Activation::Gelu => map(&x, &x, |x, _| x * normal(x)),
+        // (1 + tanh z) / 2 = σ(2 z)
+        Activation::GeluTanh => map(&x, &x, |x, _| x * sigmoid(gelu_argument(x))),
+        Activation::QuickGelu => map(&x, &x, |x, _| x * sigmoid(1.702 * x)),
     };
     match activation {
         Activation::Relu => (y.clone(), y),
@@ -59,6 +55,19 @@ fn map(a: &FlexTensor, b: &FlexTensor, f: impl Fn(f32, f32) -> f32 + Sync) -> Fl
 
 fn sigmoid(x: f32) -> f32 {
     1.0 / (1.0 + (-x).exp())
+}
+
+/// The normal distribution's Φ.
+fn normal(x: f32) -> f32 {
+    0.5 * (1.0 + libm::erff(x * std::f32::consts::FRAC_1_SQRT_2))
+}
+
+/// Twice the square root of 2 / π.
+const SLOPE: f32 = 1.595_769_1;
+
+/// Twice what GELU by a tangent takes the tangent of.
+fn gelu_argument(x: f32) -> f32 {
+    SLOPE * (x + 0.044715 * x * x * x)
 }
 
 fn relu6(x: f32) -> f32 {
@@ -103,9 +112,30 @@ impl Backward<Flex, 1> for Elementwise {
                 Activation::HardSigmoid => {
                     map(&dy, &x, |dy, x| if inside(x) { dy / 6.0 } else { 0.0 })
                 }
-                _ => map(&dy, &x, |dy, x| {
+                Activation::Sigmoid => map(&dy, &x, |dy, x| {
                     let s = sigmoid(x);
                     dy * (s * (1.0 - s))
+                }),
+                Activation::Tanh => map(&dy, &x, |dy, x| {
+                    let t = x.tanh();
+                    dy * (1.0 - t * t)
+                }),
+                Activation::Gelu => map(&dy, &x, |dy, x| {
+                    let density = (-0.5 * x * x).exp()
+                        * (0.5 * std::f32::consts::FRAC_2_SQRT_PI)
+                        * std::f32::consts::FRAC_1_SQRT_2;
+                    dy * (normal(x) + x * density)
+                }),
+                Activation::GeluTanh => map(&dy, &x, |dy, x| {
+                    // Farther out it is 0 or 1, and its parts are no numbers.
+                    let x = x.clamp(-15.0, 15.0);
+                    let s = sigmoid(gelu_argument(x));
+                    let slope = SLOPE * (1.0 + 3.0 * 0.044715 * x * x);
+                    dy * (s + x * s * (1.0 - s) * slope)
+                }),
+                Activation::QuickGelu => map(&dy, &x, |dy, x| {
+                    let s = sigmoid(1.702 * x);
+                    dy * (s + x * s * (1.0 - s) * 1.702)
                 }),
             }
         });

@@ -14,7 +14,11 @@ impl Series {
     }
 }
 
-const COLOURS: [RGBColor; 2] = [RGBColor(37, 99, 235), RGBColor(234, 88, 12)];
+const COLOURS: [RGBColor; 3] = [
+    RGBColor(37, 99, 235),
+    RGBColor(234, 88, 12),
+    RGBColor(22, 163, 74),
+];
 
 /// Curves over steps as an SVG element.
 pub(super) fn line_chart(title: &str, unit: &str, series: &[Series]) -> Result<String> {

@@ -1,6 +1,9 @@
 //! One self-contained HTML page about a run.
 
 mod charts;
+mod text;
+
+pub use text::{TextReportInput, write_text_report};
 
 use crate::evaluate::Evaluation;
 use crate::metrics::Row;
@@ -113,7 +116,7 @@ fn page<'a>(path: &Path, input: &'a ReportInput) -> Result<Page<'a>> {
     };
     let percent = |r: &Row| 100.0 * r.accuracy;
     let train = |value: fn(&Row) -> f64| of("train", value);
-    let rates: Vec<f64> = train(|r| r.images_per_second).iter().map(|p| p.1).collect();
+    let rates: Vec<f64> = train(|r| r.items_per_second).iter().map(|p| p.1).collect();
     let waits: Vec<f64> = train(|r| r.input_wait).iter().map(|p| p.1).collect();
     Ok(Page {
         title: format!("{} on {}", input.recipe.model, data.name),
@@ -164,7 +167,7 @@ fn page<'a>(path: &Path, input: &'a ReportInput) -> Result<Page<'a>> {
             "",
             &[Series::new(
                 "images per second",
-                train(|r| r.images_per_second),
+                train(|r| r.items_per_second),
             )],
         )?,
         classes: &data.class_names,
