@@ -56,8 +56,11 @@ pub struct Recipe {
     /// Steps after which the run ends, where that is before its last epoch does.
     #[serde(default)]
     pub max_steps: Option<usize>,
-    /// Images or sequences a step.
+    /// Images or sequences of a batch.
     pub batch_size: usize,
+    /// Batches a step: their gradients are averaged, which takes the memory of one.
+    #[serde(default = "one")]
+    pub accumulate: usize,
     /// The optimizer.
     pub optimizer: OptimizerSpec,
     /// Whether norms and biases are decayed too, as PyTorch does unless told otherwise.
@@ -88,6 +91,10 @@ pub struct Recipe {
     pub backend: String,
     /// Threads that compute. Sums are added in another order with another number.
     pub threads: usize,
+}
+
+fn one() -> usize {
+    1
 }
 
 impl Recipe {
@@ -179,6 +186,7 @@ impl Recipe {
             ("--workers", self.workers, 64),
             ("--checkpoint-every", self.checkpoint_every, usize::MAX),
             ("--keep-checkpoints", self.keep_checkpoints, 1_000_000),
+            ("--accumulate", self.accumulate, 1_000_000),
             ("--steps", self.max_steps.unwrap_or(1), usize::MAX),
         ];
         for (option, value, most) in counts {

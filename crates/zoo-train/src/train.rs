@@ -10,9 +10,10 @@ use crate::tensorboard::write_events;
 use burn::module::AutodiffModule;
 use burn::tensor::backend::{AutodiffBackend, Backend};
 use burn::tensor::{DType, Tensor};
-use burn_zoo_checkpoint::{KeyMap, Tensors, collect, load, read_safetensors};
+use burn_zoo_checkpoint::{KeyMap, Tensors, collect, load, read_safetensors, to_file};
 use burn_zoo_core::{CollectStages, Error, Result};
 use burn_zoo_optim::{Optimizer, clip_global_norm, collect_gradients, global_norm, number};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::slice::from_ref;
 use std::sync::Arc;
@@ -101,13 +102,21 @@ where
 {
     fn start(model: M, task: &'a T, input: &'a TrainInput<'a, B>) -> Result<Self> {
         let recipe = input.recipe;
+        if task.batches() < recipe.accumulate {
+            let message = format!(
+                "{} is more than the {} batches of an epoch",
+                recipe.accumulate,
+                task.batches()
+            );
+            return Err(Error::usage("--accumulate", message));
+        }
         let mut optimizer = Optimizer::new(recipe.optimizer, recipe.decay_norms_and_biases);
         let mut ema = (recipe.ema_decay > 0.0).then(|| Ema::new(recipe.ema_decay));
         let csv = input.run.file("metrics.csv");
         let (model, state, history) = if input.resume {
             // No file is changed before everything in the checkpoint was found good.
             let Checkpoint { path, state } = Checkpoint::last(input.run)?;
-            check_position(&path, &state, recipe, task.batches())?;
+            check_position(&path, &state, recipe, task.batches() / recipe.accumulate)?;
             let model = restore(model, &mut optimizer, &mut ema, input, &path, state.step)?;
             sweep(input.run)?;
             let history = History::resume(&csv, state.step)?;
@@ -160,21 +169,24 @@ where
     /// Trains to the end of the epoch; `false` if it was interrupted.
     fn epoch(&mut self, display: &mut Display) -> Result<bool> {
         let recipe = self.input.recipe;
-        let batches = self.task.batches();
-        let mut batches_iter = self.task.epoch(self.state.epoch, self.state.batch);
+        let batches = self.batches();
+        let mut batches_iter = self
+            .task
+            .epoch(self.state.epoch, self.state.batch * recipe.accumulate);
         let mut shown = Instant::now();
         let mut waited = 0.0;
         let mut items = 0;
         let rows_every = (batches.min(self.steps()) / 50).max(1);
         loop {
             let asked = Instant::now();
-            let Some(batch) = batches_iter.next() else {
-                break;
-            };
-            let batch = batch?;
+            let group = batches_iter.by_ref().take(recipe.accumulate);
+            let group = group.collect::<Result<Vec<_>>>()?;
             waited += asked.elapsed().as_secs_f64();
-            items += self.task.count(&batch);
-            let mut row = self.step(&batch, batches)?;
+            items += group
+                .iter()
+                .map(|batch| self.task.count(batch))
+                .sum::<usize>();
+            let mut row = self.step(&group, batches)?;
             self.state.batch += 1;
             let last = self.state.batch == batches || self.state.step == self.steps();
             if self.state.step.is_multiple_of(rows_every) || last {
@@ -203,7 +215,12 @@ where
 
     /// Steps of the whole run.
     fn steps(&self) -> usize {
-        self.input.recipe.steps(self.task.batches())
+        self.input.recipe.steps(self.batches())
+    }
+
+    /// Groups of batches that an epoch has whole: each is one step.
+    fn batches(&self) -> usize {
+        self.task.batches() / self.input.recipe.accumulate
     }
 
     fn stopped(&self, display: &Display) -> bool {
@@ -211,7 +228,7 @@ where
     }
 
     fn end_epoch(&mut self, display: &mut Display) -> Result<()> {
-        let at = self.position(self.task.batches());
+        let at = self.position(self.batches());
         if let Some(found) = self.task.validate(&self.averaged())? {
             let row = Row {
                 step: self.state.step,
@@ -244,19 +261,40 @@ where
         Ok(())
     }
 
-    /// One optimizer step.
-    fn step(&mut self, batch: &T::Batch, batches: usize) -> Result<Row> {
+    /// One optimizer step, with the mean of the gradients of some batches.
+    fn step(&mut self, group: &[T::Batch], batches: usize) -> Result<Row> {
         let recipe = self.input.recipe;
-        // What a step drops is a function of seed and step, so that a resumed run drops the same.
-        let seed = recipe.seed.rotate_left(32) ^ self.state.step as u64;
-        B::seed(self.input.device, seed);
-        let pass = self.task.forward(&self.model, batch, None)?;
-        let loss_value = number(pass.loss.clone());
-        if !loss_value.is_finite() {
-            let what = format!("the loss is {loss_value}; {}", self.first_bad_stage(batch)?);
-            return Err(self.diverged(&what));
+        let share = 1.0 / group.len().max(1) as f64;
+        let (mut loss_value, mut right, mut targets) = (0.0, 0.0, 0);
+        let mut grads = BTreeMap::new();
+        for (i, batch) in group.iter().enumerate() {
+            // What is dropped is a function of seed and batch, so that a resumed run drops the same.
+            let number_of_batch = self.state.step * recipe.accumulate + i;
+            let seed = recipe.seed.rotate_left(32) ^ number_of_batch as u64;
+            B::seed(self.input.device, seed);
+            let pass = self.task.forward(&self.model, batch, None)?;
+            let loss = number(pass.loss.clone());
+            if !loss.is_finite() {
+                let what = format!("the loss is {loss}; {}", self.first_bad_stage(batch)?);
+                return Err(self.diverged(&what));
+            }
+            loss_value += loss * share;
+            right += number(pass.right);
+            targets += pass.targets;
+            let of_batch = collect_gradients::<B, M>(&self.model, pass.loss.backward());
+            if group.len() == 1 {
+                grads = of_batch;
+                break;
+            }
+            for (path, grad) in of_batch {
+                let grad = grad * share;
+                let sum = match grads.remove(&path) {
+                    Some(sum) => sum + grad,
+                    None => grad,
+                };
+                grads.insert(path, sum);
+            }
         }
-        let mut grads = collect_gradients::<B, M>(&self.model, pass.loss.backward());
         let norm = global_norm::<B>(&grads);
         if !norm.is_finite() {
             let bad = |(path, grad): (&String, &Tensor<B::InnerBackend, 1>)| {
@@ -282,13 +320,12 @@ where
         if let Some(ema) = &mut self.ema {
             ema.update(&self.model.valid(), self.state.step);
         }
-        let right = number(pass.right);
         Ok(Row {
             step: self.state.step,
             epoch: self.state.epoch + 1,
             split: "train".into(),
             loss: loss_value,
-            accuracy: right / pass.targets.max(1) as f64,
+            accuracy: right / targets.max(1) as f64,
             lr,
             grad_norm: norm,
             items_per_second: 0.0,
@@ -331,12 +368,8 @@ where
     fn save(&mut self) -> Result<()> {
         self.state.seconds = self.seconds();
         let map = self.input.key_map;
-        let named = |tensors: Tensors| -> Tensors {
-            tensors
-                .into_iter()
-                .map(|(path, data)| (map.key(&path), data))
-                .collect()
-        };
+        // As files have them: what is packed there is one tensor.
+        let named = |tensors: Tensors| to_file(&tensors, map);
         let model = named(collect(&self.model));
         let ema = self
             .ema

@@ -123,7 +123,13 @@ macro_rules! families {
                         return Ok(AutoConfig::$t_variant(config));
                     }
                 })*
-                Err(Error::unknown("model_type", model_type, known))
+                // All of them, however many: there is no other place to look them up.
+                Err(Error::Unknown {
+                    what: "model_type",
+                    name: model_type.into(),
+                    suggestions: Vec::new(),
+                    choices: known.into_iter().map(String::from).collect(),
+                })
             }
 
             /// Runs `f` with a model of this configuration: its weights are drawn from `seed`, or

@@ -1,7 +1,6 @@
 //! Language models beyond the ladder: spellings, padding, caches, tokenizers, templates and generation.
 
 use crate::common::*;
-use burn::module::Module;
 use burn::tensor::{DType, Int, Tensor, TensorData};
 use burn_flex::Flex;
 use burn_ndarray::NdArray;
@@ -448,7 +447,7 @@ fn prompts_of_different_lengths_go_on_together_as_alone() {
     let together = go_on(&prompts, &options(12)).expect("they fit");
     for (prompt, tokens) in prompts.iter().zip(&together) {
         assert_eq!(
-            go_on(&[prompt.clone()], &options(12)).expect("it fits")[0],
+            go_on(std::slice::from_ref(prompt), &options(12)).expect("it fits")[0],
             *tokens
         );
         // And as without a cache.
@@ -496,7 +495,7 @@ fn a_stop_token_ends_a_text_and_is_not_part_of_it() {
 #[test]
 fn a_full_context_is_an_error_or_slides() {
     let prompt = vec![3; 120];
-    let error = go_on(&[prompt.clone()], &options(20))
+    let error = go_on(std::slice::from_ref(&prompt), &options(20))
         .expect_err("128 is the most")
         .to_string();
     assert!(
@@ -537,7 +536,6 @@ fn small_decoder() -> tempfile::TempDir {
     let map = &config.key_maps()[0];
     burn_zoo_checkpoint::save(&model, &work.path().join("model.safetensors"), map)
         .expect("writable");
-    drop(model.num_params());
     work
 }
 

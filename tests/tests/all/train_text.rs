@@ -48,7 +48,14 @@ fn symptom_17_a_language_model_goes_on_bit_equal() {
     let whole = short(
         &text(&path("whole")),
         &verses,
-        &["--checkpoint-every", "5", "--ema-decay", "0.9"],
+        &[
+            "--checkpoint-every",
+            "5",
+            "--keep-checkpoints",
+            "9",
+            "--ema-decay",
+            "0.9",
+        ],
     );
     assert_eq!(whole.code, 0, "{}", whole.stderr);
     assert!(whole.stdout.contains("trigram"), "{}", whole.stdout);
@@ -240,4 +247,102 @@ fn a_text_that_cannot_be_learnt_from_is_named() {
         fails_as(short(&out, &verses, &more), &["train"], 2, &[words]);
     }
     assert!(!work.path().join("run").exists());
+}
+
+/// Four batches of two are one of eight. That clipping is by the global norm is a check of `zoo verify`.
+#[test]
+fn symptom_15_accumulated_batches_equal_one_large_one() {
+    let work = temp();
+    let verses = verses(work.path());
+    let weights = |name: &str, batch: &str, accumulate: &str| {
+        let out = text(&work.path().join(name));
+        // The later size counts.
+        let more = [
+            "--batch-size",
+            batch,
+            "--accumulate",
+            accumulate,
+            "--clip-norm",
+            "0.5",
+        ];
+        let ended = short(&out, &verses, &more);
+        assert_eq!(ended.code, 0, "{}", ended.stderr);
+        let file = work.path().join(name).join("model.safetensors");
+        burn_zoo_checkpoint::read_safetensors(&file).expect("weights")
+    };
+    let (one, four) = (weights("one", "8", "1"), weights("four", "2", "4"));
+    let other = weights("other", "8", "2");
+    let distance = |a: &burn_zoo_checkpoint::Tensors, b: &burn_zoo_checkpoint::Tensors| {
+        let error = |(key, data)| burn_zoo_parity::relative_error(&b[key], data, 1e-3);
+        a.iter().map(error).fold(0.0, f64::max)
+    };
+    assert!(distance(&one, &four) < 1e-4, "{}", distance(&one, &four));
+    assert!(distance(&one, &other) > 1e-3, "{}", distance(&one, &other));
+    let out = text(&work.path().join("many"));
+    fails_as(
+        short(&out, &verses, &["--accumulate", "5000"]),
+        &["train"],
+        2,
+        &["--accumulate"],
+    );
+}
+
+/// Memory that the process holds, in bytes.
+#[cfg(target_os = "linux")]
+fn resident(process: u32) -> Option<usize> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let line = status.lines().find(|line| line.starts_with("RssAnon:"))?;
+    Some(line.split_whitespace().nth(1)?.parse::<usize>().ok()? << 10)
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn symptom_19_memory_is_flat_after_warm_up() {
+    let work = temp();
+    let (verses, out) = (verses(work.path()), work.path().join("run"));
+    let path = text(&out);
+    let args = [
+        "train",
+        "--dataset",
+        "text-file",
+        "--data-dir",
+        &verses,
+        "--out",
+        &path,
+        "--batch-size",
+        "4",
+        "--sequence-length",
+        "32",
+        "--steps",
+        "1100",
+        "--epochs",
+        "100",
+        "--progress",
+        "lines",
+        "--checkpoint-every",
+        "100",
+        "--keep-checkpoints",
+        "100",
+    ];
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_zoo-under-test"))
+        .args(args)
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .expect("it starts");
+    let mut at = Vec::new();
+    for step in [100, 1000] {
+        let checkpoint = out.join(format!("checkpoints/step-{step:08}"));
+        while !checkpoint.is_dir() {
+            assert!(
+                child.try_wait().expect("a process").is_none(),
+                "it ended before step {step}"
+            );
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        at.push(resident(child.id()).expect("it runs"));
+    }
+    child.kill().expect("it runs");
+    child.wait().expect("it ends");
+    // Nine hundred steps that kept one activation of a layer, 64 kB, would hold 59 MB more.
+    assert!(at[1] < at[0] + (24 << 20), "{at:?}");
 }

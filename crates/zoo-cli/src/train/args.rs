@@ -57,9 +57,12 @@ pub struct Args {
     /// End the run after so many steps
     #[arg(long, value_name = "N")]
     pub steps: Option<usize>,
-    /// Images or sequences a step
+    /// Images or sequences of a batch
     #[arg(long, value_name = "N")]
     pub batch_size: Option<usize>,
+    /// Batches a step: their gradients are averaged, which takes the memory of one [default: 1]
+    #[arg(long, value_name = "N")]
+    pub accumulate: Option<usize>,
     /// Tokens of a sequence, for texts [default: 64; of labelled texts at most 128]
     #[arg(long, value_name = "N")]
     pub sequence_length: Option<usize>,
@@ -226,7 +229,7 @@ impl Args {
             // The bundled text is worth some minutes.
             max_steps: self
                 .steps
-                .or((corpus == "kjv" && self.epochs.is_none()).then_some(2000)),
+                .or((corpus == "kjv" && self.epochs.is_none()).then_some(1600)),
             ..self.common(corpus, config, start, threads)?
         };
         recipe.validate()?;
@@ -295,6 +298,7 @@ impl Args {
             augment: Augment::default(),
             epochs: self.epochs.unwrap_or(epochs),
             batch_size: self.batch_size.unwrap_or(batch_size),
+            accumulate: self.accumulate.unwrap_or(1),
             optimizer,
             decay_norms_and_biases: self.decay_norms_and_biases,
             lr: self.lr.unwrap_or(lr),
@@ -369,6 +373,16 @@ impl Args {
                 "--batch-size",
                 self.batch_size.map(|v| v as f64),
                 recipe.batch_size as f64,
+            ),
+            (
+                "--accumulate",
+                self.accumulate.map(|v| v as f64),
+                recipe.accumulate as f64,
+            ),
+            (
+                "--steps",
+                self.steps.map(|v| v as f64),
+                recipe.max_steps.unwrap_or(0) as f64,
             ),
             ("--lr", self.lr, recipe.lr),
             ("--min-lr", self.min_lr, recipe.min_lr),

@@ -63,7 +63,7 @@ fn normal(x: f32) -> f32 {
 }
 
 /// Twice the square root of 2 / π.
-const SLOPE: f32 = 1.595_769_1;
+const SLOPE: f32 = 1.595_769;
 
 /// Twice what GELU by a tangent takes the tangent of.
 fn gelu_argument(x: f32) -> f32 {
