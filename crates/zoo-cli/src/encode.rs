@@ -258,6 +258,10 @@ pub fn embed(args: &EmbedArgs) -> Result<()> {
         print_json(&json!({ "pooling": pooling, "texts": all.collect::<Vec<_>>() }));
         return Ok(());
     }
+    if texts.len() > 40 {
+        let message = "are too many for a table of cosines: --json prints their vectors";
+        return Err(Error::usage("TEXTS", format!("{} {message}", texts.len())));
+    }
     let dot = |a: &[f32], b: &[f32]| {
         let sum = |a: &[f32], b: &[f32]| -> f64 {
             a.iter()

@@ -105,11 +105,11 @@ pub fn classifier_dropout(json: &Value) -> f64 {
     stated.into_iter().flatten().next().unwrap_or(0.1)
 }
 
-/// Classes by transformers' rules: as many as have names, or `num_labels`, or two.
+/// Classes by transformers' rules: `num_labels`, or as many as have names, or two.
 pub fn num_labels(json: &Value) -> usize {
     let named = json["id2label"].as_object().map(|names| names.len());
     let counted = json["num_labels"]
         .as_u64()
         .and_then(|n| usize::try_from(n).ok());
-    named.or(counted).unwrap_or(2)
+    counted.or(named).unwrap_or(2)
 }

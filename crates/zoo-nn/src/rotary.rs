@@ -68,10 +68,17 @@ impl Rope {
     /// # Errors
     /// If the kind of scaling is unknown or lacks a number.
     pub fn from_transformers(json: &Value, max_position_embeddings: usize) -> Result<Self> {
-        let parameters = ["rope_parameters", "rope_scaling"].map(|key| &json[key]);
-        let found = parameters.into_iter().find(|value| value.is_object());
+        // The older name comes first, as in transformers.
+        let parameters = ["rope_scaling", "rope_parameters"].map(|key| &json[key]);
+        let some = |value: &&Value| value.as_object().is_some_and(|fields| !fields.is_empty());
+        let found = parameters.into_iter().find(some);
         let none = Value::Object(Default::default());
         let p = found.unwrap_or(&none);
+        let fields = p.as_object().into_iter().flat_map(|fields| fields.values());
+        if fields.into_iter().any(Value::is_object) {
+            let message = "other positions for other kinds of layers are not supported";
+            return Err(Error::usage("rope_parameters", message));
+        }
         let number = |key: &str| p[key].as_f64().filter(|v| v.is_finite());
         let needed = |key: &str| match number(key).filter(|v| *v > 0.0) {
             Some(value) => Ok(value),

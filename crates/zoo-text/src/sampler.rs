@@ -189,7 +189,10 @@ mod tests {
         }
         for narrow in [
             Sampling { top_k: 2, ..warm },
-            Sampling { top_p: 0.8, ..warm },
+            Sampling {
+                top_p: 0.79,
+                ..warm
+            },
             Sampling { min_p: 0.5, ..warm },
         ] {
             let counts = counts(narrow, &LOGITS, &[]);

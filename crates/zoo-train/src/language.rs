@@ -20,7 +20,8 @@ pub struct LanguageTask<'a, B: AutodiffBackend> {
 /// The training and the validation part of so many tokens: one contiguous piece each, the validation part last.
 pub fn parts(tokens: usize, valid_fraction: f64) -> [Range<usize>; 2] {
     let valid = ((tokens as f64 * valid_fraction) as usize).clamp(1, tokens.max(2) - 1);
-    [0..tokens - valid, tokens - valid..tokens]
+    let train = tokens.saturating_sub(valid);
+    [0..train, train..tokens]
 }
 
 impl<'a, B: AutodiffBackend> LanguageTask<'a, B> {
@@ -40,6 +41,12 @@ impl<'a, B: AutodiffBackend> LanguageTask<'a, B> {
         else {
             return Err(Error::usage("recipe.json", "says nothing of a text"));
         };
+        if tokens.len() < 2 {
+            return Err(Error::usage(
+                "--dataset",
+                "holds too few tokens of this vocabulary",
+            ));
+        }
         tokens.fits(0..tokens.len(), vocab_size)?;
         let [train, valid] = parts(tokens.len(), recipe.valid_fraction);
         let windows = |range, seed| {

@@ -67,6 +67,7 @@ pub struct Layer<B: Backend> {
     up: Linear<B>,
     down: Linear<B>,
     output_norm: LayerNorm<B>,
+    attention_dropout: f64,
     dropout: f64,
     #[module(skip)]
     hidden_act: Activation,
@@ -96,7 +97,11 @@ impl<B: Backend> Layer<B> {
             up: Linear::normal(init, hidden, config.intermediate_size, std),
             down: Linear::normal(init, config.intermediate_size, hidden, std),
             output_norm: norm(init),
-            // DistilBERT drops nothing after its attention, which has no effect in evaluation.
+            // DistilBERT drops nothing after its attention.
+            attention_dropout: match config.variant {
+                Variant::DistilBert => 0.0,
+                _ => config.hidden_dropout_prob,
+            },
             dropout: config.hidden_dropout_prob,
             hidden_act: config.hidden_act,
         }
@@ -110,7 +115,7 @@ impl<B: Backend> Layer<B> {
         mode: Mode,
     ) -> [Tensor<B, 3>; 2] {
         let mixed = self.attention.forward(x.clone(), context, None, mode);
-        let mixed = dropout(mixed, self.dropout, mode);
+        let mixed = dropout(mixed, self.attention_dropout, mode);
         let x = self.attention_norm.forward(x + mixed);
         let fed = self
             .down

@@ -132,6 +132,19 @@ impl Gpt2Config {
                 }
             }
         }
+        // The names that transformers maps to GPT-2's own; where both are there they win.
+        let mut json = json.clone();
+        for (mapped, own) in [
+            ("hidden_size", "n_embd"),
+            ("max_position_embeddings", "n_positions"),
+            ("num_attention_heads", "n_head"),
+            ("num_hidden_layers", "n_layer"),
+        ] {
+            if let Some(value) = json.get(mapped).cloned() {
+                json[own] = value;
+            }
+        }
+        let json = &json;
         let read = Upstream::deserialize(json);
         let up = read.map_err(|e| Error::usage("config.json", e.to_string()))?;
         if up.add_cross_attention {

@@ -204,6 +204,10 @@ impl LlamaConfig {
             false => LayerType::FullAttention,
         };
         let layers = up.num_hidden_layers;
+        if layers > 1000 {
+            let message = format!("wants 1 to 1000, got {layers}");
+            return Err(Error::usage("num_hidden_layers", message));
+        }
         let stated = up.layer_types.filter(|_| variant != Variant::Mistral);
         let heads_of_text = [
             TextHead::CausalLm,

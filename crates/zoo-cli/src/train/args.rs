@@ -420,6 +420,8 @@ impl Args {
             ("--nesterov", self.nesterov),
             ("--decay-norms-and-biases", self.decay_norms_and_biases),
             ("--schedule", self.schedule.is_some()),
+            ("--sequence-length", self.sequence_length.is_some()),
+            ("--vocabulary", self.vocabulary.is_some()),
             ("--no-augment", self.no_augment),
             ("--zero-init-residual", self.zero_init_residual),
         ];

@@ -107,6 +107,10 @@ pub fn run_as(args: &Args, program: &str) -> Result<i32> {
             };
             let classes = set.class_names.len();
             let most = args.sequence_length.unwrap_or(128);
+            if most < 2 {
+                let message = format!("must be at least 2, got {most}");
+                return Err(Error::usage("--sequence-length", message));
+            }
             let texts = Texts::new(set, own, most)?;
             let vocab = texts.tokenizer.vocab_size();
             let new = start.weights.is_none();
@@ -254,7 +258,13 @@ impl<B: AutodiffBackend> WithModel<B> for OnDevice<'_, <B as BackendTypes>::Devi
         let (size, pad) = (recipe.batch_size, texts.pad);
         let evaluated = evaluate_texts(&outcome.model, &texts.test, size, pad, &self.device)?;
         let (predictions, score) = evaluated;
-        let shown = predictions.iter().zip(&texts.set.test).take(24);
+        // Of every class some.
+        let step = (predictions.len() / 24).max(1);
+        let shown = predictions
+            .iter()
+            .zip(&texts.set.test)
+            .step_by(step)
+            .take(24);
         let shown = shown.map(|((best, probability), (text, label))| {
             let mark = if best == label { "✓" } else { "✗" };
             let said = format!("{mark} {} {:.0} %", names[*best], 100.0 * probability);
@@ -318,7 +328,7 @@ fn finish(args: &Args, run: &RunDir, recipe: &Recipe, done: &Done, program: &str
         }));
         return;
     }
-    for (said, text) in done.samples.iter().take(6) {
+    for (said, text) in done.samples.iter().step_by(4) {
         let text: String = text.chars().take(90).collect();
         burn_zoo_core::say!("{said}{text}");
     }
