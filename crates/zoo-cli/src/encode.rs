@@ -118,7 +118,7 @@ impl WithBackend for Encode<'_> {
         let bar = bar(self.rows.len(), "reading");
         let mut found = vec![Vec::new(); self.rows.len()];
         for places in by_length(self.rows, self.batch_size) {
-            let rows: Vec<&Vec<usize>> = places.iter().map(|i| &self.rows[*i]).collect();
+            let rows: Vec<&[usize]> = places.iter().map(|i| self.rows[*i].as_slice()).collect();
             let values = self.batch(&model, &rows, dtype, &device)?;
             for (place, values) in places.iter().zip(values) {
                 found[*place] = values;
@@ -139,7 +139,7 @@ impl Encode<'_> {
     fn batch<B: Backend>(
         &self,
         model: &Bert<B>,
-        rows: &[&Vec<usize>],
+        rows: &[&[usize]],
         dtype: DType,
         device: &B::Device,
     ) -> Result<Vec<Vec<f32>>> {

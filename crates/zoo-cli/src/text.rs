@@ -2,10 +2,10 @@
 
 use crate::common::BackendArgs;
 use crate::source::{NetArgs, open};
-use burn::tensor::TensorData;
 use burn_zoo::Pretrained;
 use burn_zoo_checkpoint::Tensors;
 use burn_zoo_core::{Error, Result};
+use burn_zoo_nn::pad_right;
 use burn_zoo_text::Tokenizer;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -117,26 +117,10 @@ impl TextModel {
     }
 
     /// The arguments of the model for rows of token numbers, padded on the right.
-    pub fn arguments(&self, rows: &[&Vec<usize>]) -> Tensors {
-        let pad = self
-            .tokenizer
-            .special
-            .pad
-            .as_deref()
-            .and_then(|pad| self.tokenizer.id(pad));
-        let pad = pad.unwrap_or(0) as i64;
-        let longest = rows.iter().map(|row| row.len()).max().unwrap_or_default();
-        let (mut ids, mut mask) = (Vec::new(), Vec::new());
-        for row in rows {
-            ids.extend(row.iter().map(|id| *id as i64));
-            ids.resize(ids.len() + longest - row.len(), pad);
-            mask.extend((0..longest).map(|i| i64::from(i < row.len())));
-        }
-        let shape = [rows.len(), longest];
-        Tensors::from([
-            ("input_ids".into(), TensorData::new(ids, shape)),
-            ("attention_mask".into(), TensorData::new(mask, shape)),
-        ])
+    pub fn arguments(&self, rows: &[&[usize]]) -> Tensors {
+        let pad = self.tokenizer.special.pad.as_deref();
+        let pad = pad.and_then(|pad| self.tokenizer.id(pad));
+        pad_right(rows, pad.unwrap_or(0))
     }
 }
 

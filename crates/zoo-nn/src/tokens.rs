@@ -1,7 +1,8 @@
 use crate::KeyValueCache;
-use burn::tensor::{DType, Int, Tensor, backend::Backend};
+use burn::tensor::{DType, Int, Tensor, TensorData, backend::Backend};
 use burn_zoo_core::{Arguments, Error, Mode, Network, Result, Stages, seeded};
 use burn_zoo_ops::MaskOptions;
+use std::collections::BTreeMap;
 
 /// Token numbers of some sequences, and where they stand.
 #[derive(Clone, Debug)]
@@ -102,6 +103,22 @@ pub fn position_ids<B: Backend>(positions: &[Vec<usize>], device: &B::Device) ->
     let all: Vec<i64> = positions.iter().flatten().map(|n| *n as i64).collect();
     let flat = Tensor::<B, 1, Int>::from_data(all.as_slice(), device);
     flat.reshape([positions.len(), sequence])
+}
+
+/// `input_ids` and `attention_mask` of rows of token numbers, shorter ones padded with `pad` on the right.
+pub fn pad_right(rows: &[&[usize]], pad: usize) -> BTreeMap<String, TensorData> {
+    let longest = rows.iter().map(|row| row.len()).max().unwrap_or_default();
+    let (mut ids, mut mask) = (Vec::new(), Vec::new());
+    for row in rows {
+        ids.extend(row.iter().map(|id| *id as i64));
+        ids.resize(ids.len() + longest - row.len(), pad as i64);
+        mask.extend((0..longest).map(|i| i64::from(i < row.len())));
+    }
+    let shape = [rows.len(), longest];
+    BTreeMap::from([
+        ("input_ids".into(), TensorData::new(ids, shape)),
+        ("attention_mask".into(), TensorData::new(mask, shape)),
+    ])
 }
 
 /// The row of `x` `[batch, sequence, features]` at one place in each sequence: `[batch, features]`.

@@ -135,19 +135,6 @@ impl Tokenizer {
         Ok(encoded.get_ids().iter().map(|id| *id as usize).collect())
     }
 
-    /// Token numbers of two texts, and to which of them each token belongs.
-    ///
-    /// # Errors
-    /// As [`encode`](Self::encode).
-    pub fn encode_pair(&self, first: &str, second: &str) -> Result<(Vec<usize>, Vec<usize>)> {
-        let encoded = self
-            .inner
-            .encode((first, second), true)
-            .map_err(|e| self.fail(&e))?;
-        let numbers = |all: &[u32]| all.iter().map(|id| *id as usize).collect();
-        Ok((numbers(encoded.get_ids()), numbers(encoded.get_type_ids())))
-    }
-
     /// The text of tokens; `special` ones can be left out.
     ///
     /// # Errors
@@ -180,11 +167,6 @@ impl Tokenizer {
         let text = |token: &Option<String>| token.clone().unwrap_or_default();
         let (bos, eos) = (text(&self.special.bos), text(&self.special.eos));
         template.render(messages, add_generation_prompt, &bos, &eos)
-    }
-
-    /// Whether there is a chat template.
-    pub fn has_chat_template(&self) -> bool {
-        self.template.is_some()
     }
 
     /// The number of a token.

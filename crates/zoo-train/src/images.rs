@@ -76,14 +76,7 @@ where
         let labels = TensorData::new(batch.labels.clone(), [batch.labels.len()]);
         let targets = Tensor::<B, 1, Int>::from_data(labels, self.device);
         let logits = model.logits(pixel_values, Mode::Train, stages);
-        let best = logits.clone().detach().argmax(1).flatten::<1>(0, 1);
-        let right = best.equal(targets.clone()).float().sum().inner();
-        Ok(Forward {
-            loss: burn_zoo_ops::cross_entropy(logits.clone(), targets, self.label_smoothing),
-            logits: logits.flatten(0, 1),
-            right,
-            targets: batch.labels.len(),
-        })
+        Ok(Forward::classifying(logits, targets, self.label_smoothing))
     }
 
     fn validate(&self, model: &M::InnerModule) -> Result<Option<Score>> {
@@ -93,19 +86,7 @@ where
         let logits = |x| model.logits(x, Mode::Eval, None);
         let (classes, device) = (self.classes, self.device);
         let found = evaluate(&logits, &self.valid, classes, DType::F32, device, |_, _| ())?;
-        Ok(Some(Score {
-            loss: found.loss,
-            accuracy: found.accuracy,
-            score: found.accuracy,
-            margin: standard_error(found.accuracy, found.count),
-        }))
+        let score = Score::of_classes(found.loss, found.accuracy, found.count);
+        Ok(Some(score))
     }
-}
-
-/// Standard error of an accuracy measured on `count` images, with Laplace's correction, so that it is not 0
-/// where all are right. On a small validation part the highest is often luck, and a later one has learnt longer.
-fn standard_error(accuracy: f64, count: usize) -> f64 {
-    let n = count as f64;
-    let p = (accuracy * n + 1.0) / (n + 2.0);
-    (p * (1.0 - p) / n).sqrt()
 }

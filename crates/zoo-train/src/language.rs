@@ -145,14 +145,7 @@ where
         let (tokens, targets) = tensors::<B>(batch, self.device);
         let hidden = model.hidden_states(&tokens, None, Mode::Train, &mut stages);
         let logits = rows(model.head(hidden));
-        let best = logits.clone().detach().argmax(1).flatten::<1>(0, 1);
-        let right = best.equal(targets.clone()).float().sum().inner();
-        Ok(Forward {
-            loss: burn_zoo_ops::cross_entropy(logits.clone(), targets, self.label_smoothing),
-            logits: logits.flatten(0, 1),
-            right,
-            targets: batch.targets.len(),
-        })
+        Ok(Forward::classifying(logits, targets, self.label_smoothing))
     }
 
     fn validate(&self, model: &M::InnerModule) -> Result<Option<Score>> {

@@ -1,6 +1,6 @@
 use burn::module::AutodiffModule;
-use burn::tensor::Tensor;
 use burn::tensor::backend::AutodiffBackend;
+use burn::tensor::{Int, Tensor};
 use burn_zoo_core::{Result, Stages};
 
 /// What a run learns: its batches, their loss, and how good a model is.
@@ -51,6 +51,25 @@ pub struct Forward<B: AutodiffBackend> {
     pub targets: usize,
 }
 
+impl<B: AutodiffBackend> Forward<B> {
+    /// Cross-entropy of `logits` `[rows, classes]` and `targets` `[rows]`.
+    pub fn classifying(
+        logits: Tensor<B, 2>,
+        targets: Tensor<B, 1, Int>,
+        label_smoothing: f64,
+    ) -> Self {
+        let [rows, _] = logits.dims();
+        let best = logits.clone().detach().argmax(1).flatten::<1>(0, 1);
+        let right = best.equal(targets.clone()).float().sum().inner();
+        Self {
+            loss: burn_zoo_ops::cross_entropy(logits.clone(), targets, label_smoothing),
+            logits: logits.flatten(0, 1),
+            right,
+            targets: rows,
+        }
+    }
+}
+
 /// How good a model is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Score {
@@ -63,4 +82,20 @@ pub struct Score {
     /// How far two scores may be apart by luck: the latest checkpoint that is no farther from the highest is
     /// the best (Breiman et al. 1984, section 3.4.3).
     pub margin: f64,
+}
+
+impl Score {
+    /// Of a classifier that was right so often on `count` examples. The margin is the accuracy's standard
+    /// error with Laplace's correction, so that it is not 0 where all are right: on a small validation part
+    /// the highest score is often luck, and a later one has learnt longer.
+    pub fn of_classes(loss: f64, accuracy: f64, count: usize) -> Self {
+        let n = count as f64;
+        let p = (accuracy * n + 1.0) / (n + 2.0);
+        Self {
+            loss,
+            accuracy,
+            score: accuracy,
+            margin: (p * (1.0 - p) / n).sqrt(),
+        }
+    }
 }

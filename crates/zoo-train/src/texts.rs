@@ -3,9 +3,9 @@ use crate::task::{Forward, Score, Task};
 use burn::module::AutodiffModule;
 use burn::tensor::activation::softmax;
 use burn::tensor::backend::{AutodiffBackend, Backend};
-use burn::tensor::{DType, Int, Tensor, TensorData};
-use burn_zoo_checkpoint::Tensors;
+use burn::tensor::{DType, Int, Tensor};
 use burn_zoo_core::{Arguments, Error, Mode, Network, Result, Stages};
+use burn_zoo_nn::pad_right;
 use burn_zoo_optim::number;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
@@ -68,22 +68,8 @@ fn logits<B: Backend, M: Network<B>>(
     stages: Option<&mut dyn Stages<B>>,
     device: &B::Device,
 ) -> Result<(Tensor<B, 2>, Tensor<B, 1, Int>)> {
-    let longest = texts
-        .iter()
-        .map(|(ids, _)| ids.len())
-        .max()
-        .unwrap_or_default();
-    let (mut ids, mut mask) = (Vec::new(), Vec::new());
-    for (row, _) in texts {
-        ids.extend(row.iter().map(|id| *id as i64));
-        ids.resize(ids.len() + longest - row.len(), pad as i64);
-        mask.extend((0..longest).map(|i| i64::from(i < row.len())));
-    }
-    let shape = [texts.len(), longest];
-    let tensors = Tensors::from([
-        ("input_ids".into(), TensorData::new(ids, shape)),
-        ("attention_mask".into(), TensorData::new(mask, shape)),
-    ]);
+    let rows: Vec<&[usize]> = texts.iter().map(|(ids, _)| ids.as_slice()).collect();
+    let tensors = pad_right(&rows, pad);
     let from = Path::new("the texts");
     let arguments = Arguments::read(&model.arguments(), &tensors, from, DType::F32, device)?;
     let output = model.run(&arguments, mode, stages)?;
@@ -131,15 +117,7 @@ pub fn evaluate_texts<B: Backend, M: Network<B>>(
         .zip(texts)
         .filter(|((best, _), (_, label))| best == label)
         .count();
-    let accuracy = right as f64 / count;
-    // With Laplace's correction.
-    let p = (right as f64 + 1.0) / (count + 2.0);
-    let score = Score {
-        loss: loss / count,
-        accuracy,
-        score: accuracy,
-        margin: (p * (1.0 - p) / count).sqrt(),
-    };
+    let score = Score::of_classes(loss / count, right as f64 / count, texts.len());
     Ok((predictions, score))
 }
 
@@ -183,14 +161,7 @@ where
         stages: Option<&mut dyn Stages<B>>,
     ) -> Result<Forward<B>> {
         let (logits, targets) = logits(model, batch, self.pad, Mode::Train, stages, self.device)?;
-        let best = logits.clone().detach().argmax(1).flatten::<1>(0, 1);
-        let right = best.equal(targets.clone()).float().sum().inner();
-        Ok(Forward {
-            loss: burn_zoo_ops::cross_entropy(logits.clone(), targets, self.label_smoothing),
-            logits: logits.flatten(0, 1),
-            right,
-            targets: batch.len(),
-        })
+        Ok(Forward::classifying(logits, targets, self.label_smoothing))
     }
 
     fn validate(&self, model: &M::InnerModule) -> Result<Option<Score>> {

@@ -5,9 +5,8 @@ use burn_zoo_core::{
     Argument, Arguments, Error, Flat, Mode, Network, Result, Stages, UpstreamOutput, record, seeded,
 };
 use burn_zoo_nn::{
-    AttentionContext, CausalLm, Embedding, Init, KeyValueCache, LayerCache, LayerNorm, Linear,
-    SelfAttention, SelfAttentionOptions, TextHead, TokenBatch, dropout, last_tokens, position_ids,
-    rows_at,
+    AttentionContext, CausalLm, DecoderHead, Embedding, Init, KeyValueCache, LayerCache, LayerNorm,
+    Linear, SelfAttention, SelfAttentionOptions, TextHead, TokenBatch, dropout, position_ids,
 };
 use burn_zoo_ops::{Activation, linear};
 
@@ -139,12 +138,10 @@ impl<B: Backend> Gpt2<B> {
             wpe,
             h,
             lm_head: own_head.then(|| head(config.vocab_size, false)),
-            score: match config.head {
-                TextHead::SequenceClassification => Some(head(config.num_labels, false)),
-                TextHead::TokenClassification => Some(head(config.num_labels, true)),
-                TextHead::QuestionAnswering => Some(head(2, true)),
-                _ => None,
-            },
+            score: config
+                .head
+                .decoder_classes(config.num_labels)
+                .map(|(outputs, bias)| head(outputs, bias)),
             ln_f: LayerNorm::new(init, hidden, config.layer_norm_epsilon),
             config: config.clone(),
         })
@@ -241,34 +238,20 @@ impl<B: Backend> Network<B> for Gpt2<B> {
             return Err(Error::usage("input_ids", message));
         }
         let hidden = self.hidden_states(&batch, None, mode, &mut stages);
-        match (&self.score, self.config.head) {
-            (Some(score), TextHead::SequenceClassification) => {
-                let last = last_tokens(arguments, self.config.pad_token_id)?;
-                Ok(Flat::of(score.forward(rows_at(hidden, &last))))
-            }
-            (Some(score), head) => {
-                let hidden = match head {
-                    TextHead::TokenClassification => {
-                        dropout(hidden, self.config.classifier_dropout, mode)
-                    }
-                    _ => hidden,
-                };
-                Ok(Flat::of(
-                    head.record_spans(score.forward(hidden), &mut stages),
-                ))
-            }
-            (None, TextHead::CausalLm) => Ok(Flat::of(self.head(hidden))),
-            (None, _) => Ok(Flat::of(hidden)),
-        }
+        let head = DecoderHead {
+            head: self.config.head,
+            score: self.score.as_ref(),
+            pad_token_id: self.config.pad_token_id,
+            dropout: self.config.classifier_dropout,
+        };
+        head.forward(self, hidden, arguments, mode, &mut stages)
     }
 
     fn upstream_outputs(&self) -> Vec<UpstreamOutput> {
-        let last = self.config.n_layer;
-        let stage = |i: usize| match i {
+        self.config.head.outputs(self.config.n_layer, |i| match i {
             0 => "embeddings".into(),
-            i if i == last => "ln_f".into(),
+            i if i == self.config.n_layer => "ln_f".into(),
             i => format!("h.{}", i - 1),
-        };
-        self.config.head.outputs(last, stage)
+        })
     }
 }

@@ -5,8 +5,8 @@ use burn_zoo_core::{
     Argument, Arguments, Flat, Mode, Network, Result, Stages, UpstreamOutput, record, seeded,
 };
 use burn_zoo_nn::{
-    AttentionContext, CausalLm, Embedding, Init, KeyValueCache, LayerCache, Linear, RmsNorm,
-    SelfAttention, SelfAttentionOptions, TextHead, TokenBatch, dropout, last_tokens, rows_at,
+    AttentionContext, CausalLm, DecoderHead, Embedding, Init, KeyValueCache, LayerCache, Linear,
+    RmsNorm, SelfAttention, SelfAttentionOptions, TextHead, TokenBatch,
 };
 use burn_zoo_ops::{Activation, linear};
 
@@ -136,12 +136,10 @@ impl<B: Backend> Llama<B> {
             embed_tokens: embed_tokens.with_padding_idx(config.pad_token_id),
             layers,
             lm_head: own_head.then(|| head(vocab, false)),
-            score: match config.head {
-                TextHead::SequenceClassification => Some(head(config.num_labels, false)),
-                TextHead::TokenClassification => Some(head(config.num_labels, true)),
-                TextHead::QuestionAnswering => Some(head(2, true)),
-                _ => None,
-            },
+            score: config
+                .head
+                .decoder_classes(config.num_labels)
+                .map(|(outputs, bias)| head(outputs, bias)),
             norm: RmsNorm::new(init, hidden, config.rms_norm_eps),
             config: config.clone(),
         })
@@ -231,34 +229,22 @@ impl<B: Backend> Network<B> for Llama<B> {
     ) -> Result<Flat<B>> {
         let batch = TokenBatch::read(arguments)?;
         let hidden = self.hidden_states(&batch, None, mode, &mut stages);
-        match (&self.score, self.config.head) {
-            (Some(score), TextHead::SequenceClassification) => {
-                let last = last_tokens(arguments, self.config.pad_token_id)?;
-                Ok(Flat::of(score.forward(rows_at(hidden, &last))))
-            }
-            (Some(score), head) => {
-                let hidden = match head {
-                    TextHead::TokenClassification => {
-                        dropout(hidden, self.config.classifier_dropout, mode)
-                    }
-                    _ => hidden,
-                };
-                Ok(Flat::of(
-                    head.record_spans(score.forward(hidden), &mut stages),
-                ))
-            }
-            (None, TextHead::CausalLm) => Ok(Flat::of(self.head(hidden))),
-            (None, _) => Ok(Flat::of(hidden)),
-        }
+        let head = DecoderHead {
+            head: self.config.head,
+            score: self.score.as_ref(),
+            pad_token_id: self.config.pad_token_id,
+            dropout: self.config.classifier_dropout,
+        };
+        head.forward(self, hidden, arguments, mode, &mut stages)
     }
 
     fn upstream_outputs(&self) -> Vec<UpstreamOutput> {
-        let last = self.config.num_hidden_layers;
-        let stage = |i: usize| match i {
-            0 => "embeddings".into(),
-            i if i == last => "norm".into(),
-            i => format!("layers.{}", i - 1),
-        };
-        self.config.head.outputs(last, stage)
+        self.config
+            .head
+            .outputs(self.config.num_hidden_layers, |i| match i {
+                0 => "embeddings".into(),
+                i if i == self.config.num_hidden_layers => "norm".into(),
+                i => format!("layers.{}", i - 1),
+            })
     }
 }

@@ -1,4 +1,4 @@
-use super::Start;
+use super::start::Start;
 use crate::common::BackendArgs;
 use crate::source::NetArgs;
 use burn_zoo::{AutoConfig, BackendKind, ImageShape};

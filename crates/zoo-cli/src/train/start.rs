@@ -60,3 +60,23 @@ impl Start {
         })
     }
 }
+
+impl Start {
+    /// The tokenizer that belongs to the weights: a model that has learnt already has its own tokens.
+    pub fn tokenizer_json(&self) -> Result<Option<String>> {
+        let Some((_, path)) = &self.weights else {
+            return Ok(None);
+        };
+        let folder = match path.is_dir() {
+            true => path,
+            false => path.parent().unwrap_or(path),
+        };
+        tokenizer_json(folder).map(Some)
+    }
+}
+
+/// `tokenizer.json` in a folder.
+pub fn tokenizer_json(folder: &Path) -> Result<String> {
+    let path = folder.join("tokenizer.json");
+    std::fs::read_to_string(&path).map_err(Error::io(&path, "read"))
+}

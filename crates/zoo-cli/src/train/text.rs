@@ -1,33 +1,23 @@
 //! Training of language models.
 
-use super::{Args, Place, Start, from_weights, new_place};
-use crate::common::{bar, print_json, set_threads};
+use super::Args;
+use super::launch::{About, Closing, Launch, Lesson, Trained, launch};
+use super::place::{Place, stopped_run};
+use super::start::{Start, tokenizer_json};
+use crate::common::{bar, set_threads};
 use burn::module::AutodiffModule;
 use burn::tensor::backend::{AutodiffBackend, BackendTypes};
-use burn_zoo::{AutoConfig, DeviceSpec, ModelCard, WithBackend, WithDecoder, with_backend};
-use burn_zoo_checkpoint::{KeyMap, save, write_atomically};
+use burn_zoo::WithDecoder;
+use burn_zoo_checkpoint::{KeyMap, write_atomically};
 use burn_zoo_core::{Error, Result, group_digits};
 use burn_zoo_nn::CausalLm;
-use burn_zoo_optim::trainable;
 use burn_zoo_text::{GenerateOptions, Sampling, Tokenizer, generate};
-use burn_zoo_texts::{CORPORA, Corpus, Tokens, Trigram, Vocabulary, Windows};
+use burn_zoo_texts::{Corpus, Tokens, Trigram, Vocabulary, Windows};
 use burn_zoo_train::{
-    LanguageTask, Outcome, ProgressKind, Recipe, RunDir, Score, TextReportInput, TrainInput,
-    evaluate_text, interrupt_flag, parts, train, write_text_report,
+    LanguageTask, RunDir, TextReportInput, evaluate_text, parts, write_text_report,
 };
 use serde_json::json;
 use std::ops::ControlFlow;
-use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-
-/// Whether the options ask for a language model.
-pub fn is_meant(args: &Args) -> Result<bool> {
-    match &args.resume {
-        Some(folder) => Ok(CORPORA.contains(&RunDir::open(folder)?.1.dataset.as_str())),
-        None => Ok(CORPORA.contains(&args.dataset_name().as_str())),
-    }
-}
 
 /// A text as token numbers.
 struct Text {
@@ -59,39 +49,23 @@ impl Text {
     }
 }
 
-/// `tokenizer.json` in a folder.
-pub(super) fn tokenizer_json(folder: &Path) -> Result<String> {
-    let path = folder.join("tokenizer.json");
-    std::fs::read_to_string(&path).map_err(Error::io(&path, "read"))
-}
-
 pub fn run_as(args: &Args, program: &str) -> Result<i32> {
     let (place, recipe, text) = match &args.resume {
         Some(folder) => {
-            let (mut run, mut recipe) = RunDir::open(folder)?;
-            args.agree_with(&recipe)?;
-            args.adjust(&mut recipe)?;
-            recipe.threads = set_threads(args.threads.or(Some(recipe.threads)))?;
-            recipe.validate()?;
+            let (run, recipe) = stopped_run(args, folder)?;
             let corpus = Corpus::open(&recipe.dataset, recipe.data_dir.as_deref())?;
             let text = Text::open(&corpus, "", Some(tokenizer_json(folder)?))?;
-            run.lock()?;
-            (Place::Resumed(run), recipe, text)
+            (Place::resumed(run)?, recipe, text)
         }
         None => {
             let name = args.dataset_name();
             let corpus = Corpus::open(&name, args.data_dir.as_deref())?;
             let start = Start::new(args, super::args::default_model(&name))?;
-            // A model that has learnt already has its own tokens.
-            let own = match &start.weights {
-                Some((_, path)) if args.vocabulary.is_some() => {
-                    let message = format!("the weights in {} have their own", path.display());
-                    return Err(Error::usage("--vocabulary", message));
-                }
-                Some((_, path)) if path.is_dir() => Some(tokenizer_json(path)?),
-                Some((_, path)) => Some(tokenizer_json(path.parent().unwrap_or(path))?),
-                None => None,
-            };
+            if let (Some((_, path)), Some(_)) = (&start.weights, &args.vocabulary) {
+                let message = format!("the weights in {} have their own", path.display());
+                return Err(Error::usage("--vocabulary", message));
+            }
+            let own = start.tokenizer_json()?;
             let vocabulary = match &own {
                 Some(_) => "the model's".to_string(),
                 None => args.vocabulary.clone().unwrap_or_else(|| "chars".into()),
@@ -108,88 +82,49 @@ pub fn run_as(args: &Args, program: &str) -> Result<i32> {
             };
             let threads = set_threads(args.threads)?;
             let recipe = args.text_recipe(&name, config, vocabulary, &start, threads)?;
-            (new_place(args, &recipe, start, program), recipe, text)
+            (Place::new(args, &recipe, start, program), recipe, text)
         }
     };
-    let config: AutoConfig = serde_json::from_value(recipe.model_config.clone())
-        .map_err(|e| Error::malformed("recipe.json", format!("model_config: {e}")))?;
-    let spec = DeviceSpec {
-        backend: recipe.backend.parse()?,
-        index: args.backend.device,
-    };
-    let job = Job {
-        place,
-        recipe: &recipe,
-        text: &text,
-        config: &config,
-        interrupt: interrupt_flag(),
-        progress: args.progress_kind()?,
-    };
-    match with_backend(spec, job)?? {
-        (run, Some(done)) => {
-            finish(args, &run, &recipe, &done, program);
-            Ok(0)
-        }
-        (run, None) => {
-            let folder = run.path().display();
-            burn_zoo_core::say!("stopped and saved; continue with\n  {program} --resume {folder}");
-            Ok(130)
-        }
-    }
+    launch(args, program, place, &recipe, &text)
 }
 
-struct Job<'a> {
-    place: Place,
-    recipe: &'a Recipe,
-    text: &'a Text,
-    config: &'a AutoConfig,
-    interrupt: Arc<AtomicBool>,
-    progress: ProgressKind,
-}
-
-/// A run that came to its end.
-struct Done {
-    score: Score,
-    trigram: f64,
-    samples: Vec<(String, String)>,
-    seconds: f64,
-    step: usize,
-}
-
-impl WithBackend for Job<'_> {
-    type Output = Result<(RunDir, Option<Done>)>;
-
-    fn run<B: AutodiffBackend>(self, device: <B as BackendTypes>::Device) -> Self::Output {
-        let (config, seed) = (self.config, self.recipe.seed);
+impl Lesson for &Text {
+    fn learn<B: AutodiffBackend>(
+        self,
+        launch: &Launch,
+        place: Place,
+        device: &<B as BackendTypes>::Device,
+    ) -> Result<(RunDir, Option<Closing>)> {
         let on_device = OnDevice {
-            job: self,
-            device: device.clone(),
+            launch,
+            place,
+            text: self,
+            device,
         };
-        config.with_decoder::<B, _>(Some(seed), &device, on_device)?
+        let seed = Some(launch.recipe.seed);
+        launch
+            .config
+            .with_decoder::<B, _>(seed, device, on_device)?
     }
 }
 
 struct OnDevice<'a, D> {
-    job: Job<'a>,
-    device: D,
+    launch: &'a Launch<'a>,
+    place: Place,
+    text: &'a Text,
+    device: &'a D,
 }
 
 impl<B: AutodiffBackend> WithDecoder<B> for OnDevice<'_, <B as BackendTypes>::Device> {
-    type Output = Result<(RunDir, Option<Done>)>;
+    type Output = Result<(RunDir, Option<Closing>)>;
 
     fn run<M>(self, model: M, key_maps: Vec<KeyMap>) -> Self::Output
     where
         M: AutodiffModule<B> + CausalLm<B>,
         M::InnerModule: CausalLm<B::InnerBackend>,
     {
-        let Job {
-            place,
-            recipe,
-            text,
-            config,
-            interrupt,
-            progress,
-        } = self.job;
+        let (launch, text, device) = (self.launch, self.text, self.device);
+        let recipe = launch.recipe;
         let length = recipe.text.as_ref().map_or(0, |text| text.sequence_length);
         if length > model.max_positions() {
             let message = format!(
@@ -198,71 +133,40 @@ impl<B: AutodiffBackend> WithDecoder<B> for OnDevice<'_, <B as BackendTypes>::De
             );
             return Err(Error::usage("--sequence-length", message));
         }
-        let (model, weights) = match &place {
-            Place::New {
-                weights: Some(path),
-                ..
-            } => from_weights(model, path, recipe, &key_maps)?,
-            _ => (model, None),
-        };
-        let task = LanguageTask::<B>::new(recipe, &text.tokens, model.vocab_size(), &self.device)?;
-        let (run, resume) = match place {
-            Place::New { out, command, .. } => (RunDir::create(&out, recipe, &command)?, false),
-            Place::Resumed(run) => (run, true),
-        };
-        write_atomically(&run.file("tokenizer.json"), text.json.as_bytes())?;
-        let num_parameters = trainable::<B, M>(&model).iter().map(|(_, len)| len).sum();
         let [train_part, valid_part] = parts(text.tokens.len(), recipe.valid_fraction);
-        burn_zoo_core::say!(
-            "{} ({} parameters) on {}: {} training and {} validation tokens of {} kinds; {} with {} threads; run folder {}",
-            recipe.model,
-            group_digits(num_parameters as u64),
-            recipe.dataset,
-            group_digits(train_part.len() as u64),
-            group_digits(valid_part.len() as u64),
-            text.tokenizer.vocab_size(),
-            recipe.backend,
-            recipe.threads,
-            run.path().display()
-        );
-        if let Some(weights) = weights {
-            burn_zoo_core::say!("{weights}");
-        }
-        let input = TrainInput {
-            recipe,
-            run: &run,
-            resume,
-            key_map: &key_maps[0],
-            device: &self.device,
-            progress,
-            interrupt,
-        };
-        let outcome = train(model, &task, input)?;
-        if outcome.interrupted {
-            return Ok((run, None));
-        }
-        save(&outcome.model, &run.file("model.safetensors"), &key_maps[0])?;
-        let card = ModelCard {
-            name: recipe.model.clone(),
-            model: config.clone(),
+        let about = About {
+            data: format!(
+                "{}: {} training and {} validation tokens of {} kinds",
+                recipe.dataset,
+                group_digits(train_part.len() as u64),
+                group_digits(valid_part.len() as u64),
+                text.tokenizer.vocab_size()
+            ),
+            tokenizer: Some(text.json.clone()),
             preprocessing: None,
             class_names: Vec::new(),
         };
-        card.write(run.path())?;
-        let done = report::<B, _>(&outcome, recipe, text, &run, num_parameters, &self.device)?;
-        Ok((run, Some(done)))
+        let task =
+            |model: &M| LanguageTask::<B>::new(recipe, &text.tokens, model.vocab_size(), device);
+        let (run, trained) =
+            launch.train::<B, _, _>(self.place, model, &key_maps, device, task, about)?;
+        let Some(trained) = trained else {
+            return Ok((run, None));
+        };
+        let closing = report::<B, _>(&trained, launch, text, &run, device)?;
+        Ok((run, Some(closing)))
     }
 }
 
 /// Measures the model beside a trigram, lets it go on with some beginnings, and writes both down.
 fn report<B: AutodiffBackend, M: CausalLm<B::InnerBackend>>(
-    outcome: &Outcome<M>,
-    recipe: &Recipe,
+    trained: &Trained<M>,
+    launch: &Launch,
     text: &Text,
     run: &RunDir,
-    num_parameters: usize,
     device: &<B as BackendTypes>::Device,
-) -> Result<Done> {
+) -> Result<Closing> {
+    let (recipe, outcome) = (launch.recipe, &trained.outcome);
     let model = &outcome.model;
     let length = recipe.text.as_ref().map_or(1, |text| text.sequence_length);
     let [train_part, valid_part] = parts(text.tokens.len(), recipe.valid_fraction);
@@ -308,15 +212,38 @@ fn report<B: AutodiffBackend, M: CausalLm<B::InnerBackend>>(
             unit: "tokens",
             samples: &samples,
             seconds: outcome.seconds,
-            num_parameters,
+            num_parameters: trained.num_parameters,
         },
     )?;
-    Ok(Done {
-        score,
-        trigram,
-        samples,
-        seconds: outcome.seconds,
-        step: outcome.step,
+    let mut lines: Vec<String> = samples
+        .iter()
+        .map(|(prompt, text)| format!("\n[{prompt}]{text}"))
+        .collect();
+    lines.push(format!(
+        "\nvalidation loss {:.4} nats a token after {} steps in {:.1} s; a tuned trigram has {trigram:.4}, which is {}",
+        score.loss,
+        outcome.step,
+        outcome.seconds,
+        if score.loss < trigram { "worse" } else { "better" }
+    ));
+    let (folder, program) = (run.path().display(), launch.program);
+    Ok(Closing {
+        json: json!({
+            "steps": outcome.step,
+            "seconds": outcome.seconds,
+            "valid_loss": score.loss,
+            "valid_accuracy": score.accuracy,
+            "trigram_loss": trigram,
+        }),
+        lines,
+        report: "curves and samples",
+        next: vec![
+            format!(
+                "cargo run --release -p burn-zoo-cli -- generate {folder} \"And it came to pass\" --slide --temperature 0.7"
+            ),
+            format!("{program} --vocabulary bpe:1024"),
+            format!("{program} --dataset text-file --data-dir YOUR_TEXT.txt"),
+        ],
     })
 }
 
@@ -358,50 +285,4 @@ fn samples<B: burn::tensor::backend::Backend, M: CausalLm<B>>(
         samples.push((prompt, text.tokenizer.decode(&generated[0].tokens, false)?));
     }
     Ok(samples)
-}
-
-/// The last lines: what came out, where it is and what to try next.
-fn finish(args: &Args, run: &RunDir, recipe: &Recipe, done: &Done, program: &str) {
-    let folder = run.path().display();
-    let (loss, trigram) = (done.score.loss, done.trigram);
-    if args.json {
-        print_json(&json!({
-            "run": folder.to_string(),
-            "model": recipe.model,
-            "dataset": recipe.dataset,
-            "seed": recipe.seed,
-            "steps": done.step,
-            "seconds": done.seconds,
-            "valid_loss": loss,
-            "valid_accuracy": done.score.accuracy,
-            "trigram_loss": trigram,
-        }));
-        return;
-    }
-    for (prompt, text) in &done.samples {
-        burn_zoo_core::say!("\n[{prompt}]{text}");
-    }
-    burn_zoo_core::say!(
-        "\nvalidation loss {loss:.4} nats a token after {} steps in {:.1} s; a tuned trigram has {trigram:.4}, {}\n",
-        done.step,
-        done.seconds,
-        if loss < trigram {
-            "which is worse"
-        } else {
-            "which is better"
-        }
-    );
-    burn_zoo_core::say!("everything is in {folder}/");
-    burn_zoo_core::say!("  report.html        curves and samples: open it in a browser");
-    burn_zoo_core::say!(
-        "  model.safetensors  the weights in upstream's names, with config.json and tokenizer.json"
-    );
-    burn_zoo_core::say!("  metrics.csv        every measurement");
-    burn_zoo_core::say!("  checkpoints/       to continue from\n");
-    burn_zoo_core::say!("next:");
-    burn_zoo_core::say!(
-        "  cargo run --release -p burn-zoo-cli -- generate {folder} \"And it came to pass\" --slide --temperature 0.7"
-    );
-    burn_zoo_core::say!("  {program} --vocabulary bpe:1024");
-    burn_zoo_core::say!("  {program} --dataset text-file --data-dir YOUR_TEXT.txt");
 }

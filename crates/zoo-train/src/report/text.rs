@@ -1,11 +1,10 @@
 //! The page about a run on texts.
 
-use super::charts::{Series, line_chart};
-use super::{median, smooth};
+use super::curves::Curves;
+use super::write;
 use crate::metrics::Row;
 use crate::recipe::Recipe;
 use askama::Template;
-use burn_zoo_checkpoint::write_atomically;
 use burn_zoo_core::{Error, Result, group_digits};
 use std::path::Path;
 
@@ -38,10 +37,7 @@ pub struct TextReportInput<'a> {
 struct Page<'a> {
     title: String,
     facts: Vec<(&'static str, String)>,
-    loss: String,
-    accuracy: String,
-    rate: String,
-    throughput: String,
+    curves: Curves,
     samples: &'a [(String, String)],
     recipe: String,
     command: &'a str,
@@ -54,27 +50,14 @@ struct Page<'a> {
 /// # Errors
 /// If the file cannot be written.
 pub fn write_text_report(path: &Path, input: &TextReportInput) -> Result<()> {
-    let of = |split: &str, value: fn(&Row) -> f64| -> Vec<(f64, f64)> {
-        let rows = input.rows.iter().filter(|r| r.split == split);
-        rows.map(|r| (r.step as f64, value(r))).collect()
-    };
-    let train = |value: fn(&Row) -> f64| of("train", value);
-    let percent = |r: &Row| 100.0 * r.accuracy;
-    let rates: Vec<f64> = train(|r| r.items_per_second).iter().map(|p| p.1).collect();
-    let last = input.rows.iter().map(|r| r.step).max().unwrap_or(1) as f64;
+    let curves = Curves::new(input.rows, "items a second", input.baseline)?;
     let recipe = input.recipe;
-    let mut losses = vec![
-        Series::new("train (smoothed)", smooth(train(|r| r.loss))),
-        Series::new("validation", of("valid", |r| r.loss)),
-    ];
-    let baseline = input.baseline;
-    losses.extend(baseline.map(|(name, loss)| Series::new(name, vec![(0.0, loss), (last, loss)])));
     let mut facts = input.facts.clone();
     facts.extend([
         ("training time", format!("{:.1} s", input.seconds)),
         (
             "items a second",
-            format!("{:.0} {}", median(rates), input.unit),
+            format!("{:.0} {}", curves.items_per_second, input.unit),
         ),
         ("parameters", group_digits(input.num_parameters as u64)),
         (
@@ -85,25 +68,7 @@ pub fn write_text_report(path: &Path, input: &TextReportInput) -> Result<()> {
     let page = Page {
         title: format!("{} on {}", recipe.model, recipe.dataset),
         facts,
-        loss: line_chart("loss", "", &losses)?,
-        accuracy: line_chart(
-            "accuracy",
-            "%",
-            &[
-                Series::new("train (smoothed)", smooth(train(percent))),
-                Series::new("validation", of("valid", percent)),
-            ],
-        )?,
-        rate: line_chart(
-            "learning rate",
-            "",
-            &[Series::new("learning rate", train(|r| r.lr))],
-        )?,
-        throughput: line_chart(
-            "items a second",
-            "",
-            &[Series::new("items a second", train(|r| r.items_per_second))],
-        )?,
+        curves,
         samples: input.samples,
         recipe: serde_json::to_string_pretty(recipe)
             .map_err(|e| Error::malformed(path, e.to_string()))?,
@@ -111,8 +76,5 @@ pub fn write_text_report(path: &Path, input: &TextReportInput) -> Result<()> {
         attribution: input.attribution,
         version: env!("CARGO_PKG_VERSION"),
     };
-    let html = page
-        .render()
-        .map_err(|e| Error::malformed(path, e.to_string()))?;
-    write_atomically(path, html.as_bytes())
+    write(path, &page)
 }
