@@ -2,8 +2,10 @@
 
 training/schedule.json           learning rates of a linear warm-up followed by a cosine
 images/preprocess.safetensors    small images before and after torchvision's evaluation transform
+images/cmyk.jpg, .safetensors    a JPEG in four inks, and PIL's pixels of it
 """
 
+import io
 import json
 import math
 from dataclasses import dataclass
@@ -248,6 +250,20 @@ def preprocess(seed=7, resize=32, crop=28):
     return tensors, metadata
 
 
+def cmyk(seed=8):
+    """A JPEG as printers have it, and what PIL makes of it."""
+    rng = np.random.default_rng(seed)
+    pixels = synthetic_image(rng, 24, 16)
+    ink = Image.fromarray(pixels).convert("CMYK")
+    black = Image.fromarray(np.tile(np.arange(16, dtype=np.uint8) * 8, (24, 1)))
+    ink = Image.merge("CMYK", (*ink.split()[:3], black))
+    with io.BytesIO() as file:
+        ink.save(file, "JPEG", quality=95, subsampling=0)
+        jpeg = file.getvalue()
+    rgb = np.array(Image.open(io.BytesIO(jpeg)).convert("RGB"))
+    return jpeg, ({"pixels": torch.from_numpy(rgb)}, VERSIONS | {"pillow": PIL.__version__})
+
+
 def files():
     for case in CASES:
         yield from case_files("resnet", case, case.config.zoo(), ResNet(case.config), stages)
@@ -258,3 +274,6 @@ def files():
     yield "training/schedule.json", schedule()
     yield "resnet/presets.json.gz", {name: preset(name) for name in PRESETS}
     yield "images/preprocess.safetensors", preprocess()
+    jpeg, expected = cmyk()
+    yield "images/cmyk.jpg", jpeg
+    yield "images/cmyk.safetensors", expected

@@ -10,9 +10,12 @@ import tempfile
 import zlib
 from pathlib import Path
 
+import gguf
 import numpy as np
+from gguf import TokenType as Token
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 from transformers import BertTokenizerFast, GPT2TokenizerFast, PreTrainedTokenizerFast, RobertaTokenizerFast
+from transformers.integrations.gguf.gguf_tokenizer_mapping import convert_gguf_tokenizer, get_gguf_tokenizer
 
 CORPUS = [
     "In the beginning God created the heaven and the earth.",
@@ -116,6 +119,51 @@ def tokenizers():
     yield from folder("fast", {"tokenizer.json": text, "tokenizer_config.json": config}, whole)
 
 
+def sentence_piece():
+    """A GGUF file with SentencePiece's vocabulary, whose pieces were merged one after the other."""
+    tokens = ["<unk>", "<s>", "</s>"] + [f"<0x{byte:02X}>" for byte in range(256)]
+    types = [Token.UNKNOWN, Token.CONTROL, Token.CONTROL] + [Token.BYTE] * 256
+    scores = [0.0] * len(tokens)
+    bpe = Tokenizer(models.BPE())
+    bpe.pre_tokenizer = pre_tokenizers.Metaspace()
+    bpe.train_from_iterator(CORPUS, trainers.BpeTrainer(vocab_size=240, show_progress=False))
+    merged = json.loads(bpe.to_str())["model"]["merges"]
+    pieces = list(dict.fromkeys([a + b for a, b in merged] + ["the", "▁▁"]))
+    letters = sorted(set("".join(pieces)) | set("日本語!,.'0123456789"))
+    for rank, piece in enumerate(pieces + letters):
+        # Some share a score, and the first of all is a negative zero.
+        tokens.append(piece)
+        scores.append(-float(rank // 2))
+        types.append(Token.NORMAL)
+    tokens.append("<|user|>")
+    scores.append(0.0)
+    types.append(Token.USER_DEFINED)
+    with tempfile.TemporaryDirectory() as work:
+        path = str(Path(work, "tokenizer.gguf"))
+        writer = gguf.GGUFWriter(path, "llama")
+        writer.add_tokenizer_model("llama")
+        writer.add_token_list(tokens)
+        writer.add_token_scores(scores)
+        writer.add_token_types(types)
+        writer.add_bos_token_id(1)
+        writer.add_eos_token_id(2)
+        writer.add_unk_token_id(0)
+        # A file without a tensor is refused by some readers.
+        writer.add_tensor("x", np.zeros(1, dtype=np.float32))
+        writer.write_header_to_file()
+        writer.write_kv_data_to_file()
+        writer.write_tensors_to_file()
+        writer.close()
+        bytes_ = Path(path).read_bytes()
+        architecture, found, config = get_gguf_tokenizer(path)
+        backend, _ = convert_gguf_tokenizer(architecture, found)
+    assert config["add_bos_token"] is True
+    backend.post_processor = processors.TemplateProcessing(single="<s> $A", pair="<s> $A $B", special_tokens=[("<s>", 1)])
+    whole = PreTrainedTokenizerFast(tokenizer_object=backend)
+    yield "tokenizers/sentence_piece/tokenizer.gguf", bytes_
+    yield "tokenizers/sentence_piece/expected.json", expected(whole)
+
+
 CHATML = (
     "{% for message in messages %}{% if loop.first and messages[0]['role'] != 'system' %}"
     "{{ '<|im_start|>system\nYou are helpful.<|im_end|>\n' }}{% endif %}"
@@ -178,4 +226,5 @@ def chat():
 
 def files():
     yield from tokenizers()
+    yield from sentence_piece()
     yield "tokenizers/chat.json", chat()

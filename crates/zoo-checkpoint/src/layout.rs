@@ -42,15 +42,26 @@ impl Layout {
         shape
     }
 
+    /// The stored row of each row of a matrix, where the layouts change nothing but their order.
+    pub(crate) fn order(layouts: &[Layout], rows: usize) -> Option<Vec<usize>> {
+        let mut order: Vec<usize> = (0..rows).collect();
+        for layout in layouts {
+            let Layout::RotaryPairs { heads } = layout else {
+                return None;
+            };
+            let row = |i: usize| paired(rows / (*heads).max(1), i, first_halves);
+            order = (0..rows).map(|i| order[row(i)]).collect();
+        }
+        Some(order)
+    }
+
     /// The parameter of this shape from the stored numbers, whose shape was checked.
     pub(crate) fn load(layouts: &[Layout], mut data: TensorData, shape: &[usize]) -> TensorData {
         for layout in layouts {
             data = match layout {
                 Layout::Transposed => transposed(&data),
                 Layout::Pointwise => reshaped(data, |shape| shape.truncate(2)),
-                Layout::RotaryPairs { heads } => {
-                    in_pairs(&data, *heads, |half, i| 2 * (i % half) + i / half)
-                }
+                Layout::RotaryPairs { heads } => in_pairs(&data, *heads, first_halves),
                 Layout::Rows { at, of } => {
                     let row = data.as_bytes().len() / (*of).max(1);
                     let rows = shape.first().copied().unwrap_or_default();
@@ -98,6 +109,16 @@ fn reshaped(mut data: TensorData, change: impl Fn(&mut Vec<usize>)) -> TensorDat
     data
 }
 
+/// Where row `i` of half a head is among pairs of neighbours.
+fn first_halves(half: usize, i: usize) -> usize {
+    2 * (i % half) + i / half
+}
+
+/// The row that row `i` comes from, in heads of so many rows.
+fn paired(head: usize, i: usize, from: impl Fn(usize, usize) -> usize) -> usize {
+    i / head * head + from(head / 2, i % head)
+}
+
 /// The rows of each head in another order: row `i` comes from `from(half a head, i)`.
 fn in_pairs(data: &TensorData, heads: usize, from: impl Fn(usize, usize) -> usize) -> TensorData {
     let rows = data.shape.first().copied().unwrap_or_default();
@@ -105,7 +126,7 @@ fn in_pairs(data: &TensorData, heads: usize, from: impl Fn(usize, usize) -> usiz
     let row = bytes.len() / rows.max(1);
     let mut ordered = Vec::with_capacity(bytes.len());
     for i in 0..rows {
-        let at = i / head * head + from(head / 2, i % head);
+        let at = paired(head, i, &from);
         ordered.extend_from_slice(&bytes[at * row..(at + 1) * row]);
     }
     TensorData::from_bytes_vec(ordered, data.shape.clone(), data.dtype)

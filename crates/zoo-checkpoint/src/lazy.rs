@@ -78,6 +78,14 @@ impl LazyTensor {
         }
     }
 
+    /// [`blocks`](Self::blocks) with the file they are in.
+    pub(crate) fn mapped_blocks(&self) -> Option<(BlockType, Arc<Mmap>, Range<usize>)> {
+        match &self.source {
+            Source::Blocks(kind, map, range) => Some((*kind, map.clone(), range.clone())),
+            _ => None,
+        }
+    }
+
     /// Its little-endian bytes, where they lie in a mapped file as they are.
     pub fn mapped(&self) -> Option<&[u8]> {
         match &self.source {

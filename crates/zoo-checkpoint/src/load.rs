@@ -1,12 +1,14 @@
 use crate::memory::refuse_too_much;
+use crate::packed::{BlockProducts, PackedBlocks, PackedMatrices};
 use crate::{
     KeyMap, Layout, LazyTensors, ParamMapper, ParamVisitor, Tensors, map_params, visit_params,
 };
-use burn::module::{Module, Param};
+use burn::module::{Module, Param, ParamId};
 use burn::tensor::{DType, Tensor, TensorData, backend::Backend};
 use burn_zoo_core::{Error, Result, nearest};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::sync::Arc;
 
 /// How a file's tensors become a module's.
 #[derive(Clone, Debug)]
@@ -65,17 +67,44 @@ pub fn load_with<B: Backend, M: Module<B>>(
     maps: &[KeyMap],
     options: &LoadOptions,
 ) -> Result<(M, LoadReport)> {
-    let shapes = tensors.tensors.iter();
-    let shapes = shapes.map(|(key, tensor)| (key.as_str(), tensor.shape.as_slice()));
-    let plan = Plan::new::<B, M>(&module, &tensors.path, shapes.collect(), maps, options)?;
-    let read = |key: &str| match tensors.tensors.get(key) {
-        Some(tensor) => tensor.read_as(key, options.dtype),
-        None => Err(Error::malformed(
-            &tensors.path,
-            format!("key `{key}` is gone"),
-        )),
-    };
-    plan.fill(module, &tensors.path, options.dtype, read)
+    let plan = Plan::of_lazy::<B, M>(&module, tensors, maps, options)?;
+    plan.fill_lazily(module, tensors, options.dtype)
+}
+
+/// [`load_with`] for a model whose matrices `may_stay` are kept in the blocks of the file, if they are in
+/// blocks there: their parameters become empty, and the matrices are to be put in their places.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_packed<B: Backend, M: Module<B>>(
+    module: M,
+    tensors: &LazyTensors,
+    maps: &[KeyMap],
+    options: &LoadOptions,
+    may_stay: &BTreeSet<ParamId>,
+    products: BlockProducts,
+) -> Result<(M, PackedMatrices)> {
+    let mut plan = Plan::of_lazy::<B, M>(&module, tensors, maps, options)?;
+    let mut packed = PackedMatrices::new();
+    for (path, id) in ids(&module) {
+        let Some(fill) = plan.fills.get_mut(&path).filter(|_| may_stay.contains(&id)) else {
+            continue;
+        };
+        let rows = fill.shape.first().copied().unwrap_or_default();
+        let matrix = match (
+            tensors.tensors.get(&fill.key),
+            Layout::order(&fill.layouts, rows),
+        ) {
+            (Some(tensor), Some(order)) => PackedBlocks::new(tensor, order, products),
+            _ => None,
+        };
+        if let Some(matrix) = matrix {
+            fill.stays_packed = true;
+            packed.insert(id, Arc::new(matrix));
+        }
+    }
+    let (module, _) = plan.fill_lazily(module, tensors, options.dtype)?;
+    Ok((module, packed))
 }
 
 /// [`load`] from tensors already read; `path` is only named in errors.
@@ -117,9 +146,22 @@ struct Fill {
     key: String,
     layouts: Vec<Layout>,
     shape: Vec<usize>,
+    /// Whether the file's blocks take the parameter's place.
+    stays_packed: bool,
 }
 
 impl Plan {
+    fn of_lazy<B: Backend, M: Module<B>>(
+        module: &M,
+        tensors: &LazyTensors,
+        maps: &[KeyMap],
+        options: &LoadOptions,
+    ) -> Result<Self> {
+        let shapes = tensors.tensors.iter();
+        let shapes = shapes.map(|(key, tensor)| (key.as_str(), tensor.shape.as_slice()));
+        Self::new::<B, M>(module, &tensors.path, shapes.collect(), maps, options)
+    }
+
     fn new<B: Backend, M: Module<B>>(
         module: &M,
         path: &Path,
@@ -147,7 +189,6 @@ impl Plan {
         let may_miss = |key: &str| options.allow_missing.iter().any(|p| matches(p, key));
         let mut unused: BTreeSet<&str> = found.keys().copied().collect();
         let mut missing = Vec::new();
-        let mut bytes = 0;
         for (parameter, shape) in &wanted {
             let key = map.key(parameter);
             unused.remove(key.as_str());
@@ -155,12 +196,12 @@ impl Plan {
             let stored = Layout::stored(&layouts, shape);
             match found.get(key.as_str()) {
                 Some(there) if *there == stored => {
-                    bytes += shape.iter().map(|n| *n as u128).product::<u128>();
                     let shape = shape.clone();
                     let fill = Fill {
                         key,
                         layouts,
                         shape,
+                        stays_packed: false,
                     };
                     plan.fills.insert(parameter.clone(), fill);
                 }
@@ -215,9 +256,31 @@ impl Plan {
                 key: key.to_string(),
             });
         }
-        refuse_too_much(&path, bytes * options.dtype.size() as u128)?;
         plan.report.loaded = plan.fills.len();
         Ok(plan)
+    }
+
+    /// Refuses what memory cannot hold.
+    fn check_memory(&self, path: &Path, dtype: DType) -> Result<()> {
+        let unpacked = self.fills.values().filter(|fill| !fill.stays_packed);
+        let numbers = unpacked.map(|fill| fill.shape.iter().map(|n| *n as u128).product::<u128>());
+        refuse_too_much(path, numbers.sum::<u128>() * dtype.size() as u128)
+    }
+
+    fn fill_lazily<B: Backend, M: Module<B>>(
+        self,
+        module: M,
+        tensors: &LazyTensors,
+        dtype: DType,
+    ) -> Result<(M, LoadReport)> {
+        let read = |key: &str| match tensors.tensors.get(key) {
+            Some(tensor) => tensor.read_as(key, dtype),
+            None => Err(Error::malformed(
+                &tensors.path,
+                format!("key `{key}` is gone"),
+            )),
+        };
+        self.fill(module, &tensors.path, dtype, read)
     }
 
     /// Reads the tensors, each into its place.
@@ -249,7 +312,12 @@ impl Plan {
                     let data = (self.read)(&fill.key)?;
                     Ok(Layout::load(&fill.layouts, data, &fill.shape))
                 };
-                let tensor = match self.fills.get(&path).map(read) {
+                let fill = self.fills.get(&path);
+                if fill.is_some_and(|fill| fill.stays_packed) {
+                    let none = Tensor::zeros([0; D], (&device, self.dtype));
+                    return Param::from_mapped_value(id, none, mapper);
+                }
+                let tensor = match fill.map(read) {
                     Some(Ok(data)) => {
                         // The old values go before the new ones come.
                         drop(tensor);
@@ -264,6 +332,7 @@ impl Plan {
                 Param::from_mapped_value(id, tensor, mapper)
             }
         }
+        self.check_memory(path, dtype)?;
         for (again, key) in &self.tied {
             if read(again)? != read(key)? {
                 let message = format!(
@@ -289,6 +358,19 @@ impl Plan {
 pub(crate) fn no_float(path: &Path, key: &str, found: DType) -> Error {
     let message = format!("key `{key}` holds {found:?}, the model wants floating-point numbers");
     Error::malformed(path, message)
+}
+
+/// The id of every float parameter and running statistic with its path.
+fn ids<B: Backend, M: Module<B>>(module: &M) -> Vec<(String, ParamId)> {
+    struct Visitor(Vec<(String, ParamId)>);
+    impl<B: Backend> ParamVisitor<B> for Visitor {
+        fn visit<const D: usize>(&mut self, path: String, param: &Param<Tensor<B, D>>) {
+            self.0.push((path, param.id));
+        }
+    }
+    let mut visitor = Visitor(Vec::new());
+    visit_params(module, &mut visitor);
+    visitor.0
 }
 
 /// The shape of every float parameter and running statistic by its path.

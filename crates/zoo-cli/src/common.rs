@@ -2,6 +2,7 @@
 
 use burn::tensor::{DType, backend::Backend};
 use burn_zoo::{BackendKind, DeviceSpec};
+use burn_zoo_checkpoint::BlockProducts;
 use burn_zoo_core::{Error, Result};
 use comfy_table::{Table, presets::UTF8_FULL_CONDENSED};
 use std::io::IsTerminal;
@@ -49,6 +50,37 @@ pub fn dtype<B: Backend>(name: &str, device: &B::Device) -> Result<DType> {
         });
     }
     Ok(*dtype)
+}
+
+/// How matrices in quantised blocks are used.
+#[derive(clap::Args, Clone, Debug)]
+pub struct BlockArgs {
+    /// What is done with quantised matrices of a GGUF file: exact keeps their blocks and multiplies in f32, fast
+    /// with activations rounded to 8 bits, unpacked makes them numbers of --dtype; auto is exact on a CPU in f32
+    /// and unpacked elsewhere
+    #[arg(long, default_value = "auto", value_name = "HOW")]
+    blocks: String,
+}
+
+impl BlockArgs {
+    /// How blocks are multiplied, or nothing where they are unpacked.
+    pub fn products(&self, spec: DeviceSpec, dtype: DType) -> Result<Option<BlockProducts>> {
+        let on_cpu = matches!(spec.backend, BackendKind::Flex | BackendKind::NdArray);
+        match self.blocks.as_str() {
+            "auto" => Ok((on_cpu && dtype == DType::F32).then_some(BlockProducts::Exact)),
+            "exact" => Ok(Some(BlockProducts::Exact)),
+            "fast" if dtype != DType::F32 => {
+                Err(Error::usage("--blocks", "fast is for --dtype f32"))
+            }
+            "fast" => Ok(Some(BlockProducts::Fast)),
+            "unpacked" => Ok(None),
+            other => Err(Error::unknown(
+                "blocks",
+                other,
+                ["auto", "exact", "fast", "unpacked"],
+            )),
+        }
+    }
 }
 
 /// Limits the threads that compute; must come before anything is computed.

@@ -1,4 +1,4 @@
-use crate::common::{bar, print_json, table};
+use crate::common::{BlockArgs, bar, print_json, table};
 use crate::eval_text::{self, Asked};
 use crate::model::ModelArgs;
 use crate::train::open_options;
@@ -18,6 +18,8 @@ use std::sync::Arc;
 pub struct Args {
     #[command(flatten)]
     model: ModelArgs,
+    #[command(flatten)]
+    blocks: BlockArgs,
     /// digits, mnist, fashion-mnist, cifar10 or image-folder; for language models kjv or text-file [default: the
     /// run's]
     #[arg(long, value_name = "NAME")]
@@ -89,6 +91,7 @@ pub fn run(args: &Args) -> Result<()> {
     {
         let asked = Asked {
             model: &args.model,
+            blocks: &args.blocks,
             dataset: args.dataset.as_deref(),
             data_dir: args.data_dir.as_deref(),
             batch_size: args.batch_size,

@@ -1,6 +1,6 @@
 //! `zoo eval` of a decoder: its perplexity on a text.
 
-use crate::common::{bar, dtype, print_json};
+use crate::common::{BlockArgs, bar, dtype, print_json};
 use crate::model::ModelArgs;
 use burn::tensor::backend::{AutodiffBackend, Backend, BackendTypes};
 use burn_zoo::{Pretrained, WithBackend, WithCausalLm, with_backend};
@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 /// What is measured, where it was given.
 pub struct Asked<'a> {
     pub model: &'a ModelArgs,
+    pub blocks: &'a BlockArgs,
     pub dataset: Option<&'a str>,
     pub data_dir: Option<&'a Path>,
     pub batch_size: usize,
@@ -79,8 +80,10 @@ impl WithBackend for OnBackend<'_> {
             tokenizer,
             device: &device,
         };
+        let spec = self.asked.model.backend.spec()?;
+        let products = self.asked.blocks.products(spec, dtype)?;
         self.pretrained
-            .with_causal_lm::<B::InnerBackend, _>(dtype, &device, measure)?
+            .with_causal_lm::<B::InnerBackend, _>(dtype, products, &device, measure)?
     }
 }
 

@@ -1,4 +1,4 @@
-use crate::common::{dtype, print_json};
+use crate::common::{BlockArgs, dtype, print_json};
 use crate::text::{TextArgs, TextModel};
 use burn::tensor::backend::{AutodiffBackend, Backend, BackendTypes};
 use burn_zoo::{WithBackend, WithCausalLm, with_backend};
@@ -19,6 +19,8 @@ pub struct Args {
     text: TextArgs,
     /// Texts to go on with; with --chat, what a user says
     prompts: Vec<String>,
+    #[command(flatten)]
+    blocks: BlockArgs,
     /// Use the model's chat template
     #[arg(long)]
     chat: bool,
@@ -94,7 +96,9 @@ impl WithBackend for OnBackend<'_> {
             device: &device,
         };
         let pretrained = &self.model.pretrained;
-        pretrained.with_causal_lm::<B::InnerBackend, _>(dtype, &device, talk)?
+        let spec = self.args.text.backend.spec()?;
+        let products = self.args.blocks.products(spec, dtype)?;
+        pretrained.with_causal_lm::<B::InnerBackend, _>(dtype, products, &device, talk)?
     }
 }
 

@@ -105,9 +105,6 @@ impl<B: AutodiffBackend> WithModel<B> for Parameters {
 
 pub fn run(args: &Args) -> Result<()> {
     let subject = Subject::of(args)?;
-    if !args.json && subject.preprocessing.is_some() {
-        burn_zoo_core::note!("counting one forward pass of {} …", args.model);
-    }
     let (counts, parameters) = with_backend(args.backend.spec()?, Count(&subject))??;
     let weights = 4 * parameters as u64;
     if args.json {

@@ -15,6 +15,7 @@ mod mode;
 mod names;
 mod network;
 mod output;
+mod packed;
 mod preset;
 mod seeded;
 mod stages;
@@ -26,6 +27,7 @@ pub use links::stays_inside;
 pub use mode::Mode;
 pub use names::{group_digits, nearest, similar};
 pub use network::{Argument, ArgumentKind, Arguments, Flat, Network, UpstreamOutput};
+pub use packed::PackedMatrix;
 pub use preset::{Interpolation, Preprocessing, Preset, Task, Weights};
 pub use seeded::seeded;
 #[cfg(feature = "seeded-bugs")]

@@ -1,6 +1,7 @@
-use crate::Image;
+use crate::{Image, jpeg::is_whole};
 use burn_zoo_core::{Error, Result};
-use image::{DynamicImage, ImageDecoder, ImageReader, Limits};
+use image::{DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits};
+use std::io::Cursor;
 use std::path::Path;
 
 /// The largest side of an image that is decoded.
@@ -14,12 +15,30 @@ const MOST_MEMORY: u64 = 1 << 30;
 /// The contents decide the format; the file's name only where they say nothing.
 ///
 /// # Errors
-/// If the file cannot be read, is no image of a known format, is damaged, or is larger than
+/// If the file cannot be read, is no image of a known format, is damaged or truncated, or is larger than
 /// 16,384 pixels a side.
 pub fn decode(path: &Path, channels: usize) -> Result<Image> {
-    let mut reader = ImageReader::open(path)
-        .and_then(ImageReader::with_guessed_format)
+    let size = std::fs::metadata(path)
+        .map_err(Error::io(path, "read"))?
+        .len();
+    if size > MOST_MEMORY {
+        let message = format!("{size} bytes are more than an image may have ({MOST_MEMORY})");
+        return Err(Error::malformed(path, message));
+    }
+    let bytes = std::fs::read(path).map_err(Error::io(path, "read"))?;
+    let named = ImageFormat::from_path(path).ok();
+    let mut reader = ImageReader::new(Cursor::new(&bytes))
+        .with_guessed_format()
         .map_err(Error::io(path, "read"))?;
+    if let (None, Some(named)) = (reader.format(), named) {
+        reader.set_format(named);
+    }
+    if reader.format() == Some(ImageFormat::Jpeg) && !is_whole(&bytes) {
+        return Err(Error::malformed(
+            path,
+            "ends before its image does: it is truncated",
+        ));
+    }
     if reader.format().is_none() {
         return Err(Error::malformed(
             path,

@@ -7,6 +7,7 @@
 //! [`Preprocessing`]: burn_zoo_core::Preprocessing
 
 mod decode;
+mod jpeg;
 mod preprocess;
 
 pub use decode::decode;

@@ -1,4 +1,4 @@
-use crate::{Init, LayerCache, Linear, RmsNorm, dropout};
+use crate::{Init, LayerCache, Linear, Matrix, RmsNorm, dropout};
 use burn::module::Module;
 use burn::tensor::{Tensor, backend::Backend};
 use burn_zoo_core::{Mode, seeded};
@@ -69,6 +69,17 @@ impl<B: Backend> SelfAttention<B> {
             k_norm: o.norm_eps.map(|eps| RmsNorm::new(init, o.head_dim, eps)),
             options,
         }
+    }
+
+    /// Its matrices, which may stay packed.
+    pub fn matrices(&mut self) -> [Matrix<'_, B>; 4] {
+        [
+            &mut self.q_proj,
+            &mut self.k_proj,
+            &mut self.v_proj,
+            &mut self.o_proj,
+        ]
+        .map(Linear::matrix)
     }
 
     /// `[batch, sequence, hidden_size]` to the same shape. With a cache, the sequence follows what it holds.

@@ -18,6 +18,7 @@ mod head;
 mod init;
 mod inverted_residual;
 mod linear;
+mod matrix;
 mod norm;
 mod rotary;
 mod rounding;
@@ -37,6 +38,7 @@ pub use inverted_residual::{
     InvertedResidual, InvertedResidualOptions, SqueezeExcite, SqueezeExciteOptions, timm_names,
 };
 pub use linear::Linear;
+pub use matrix::Matrix;
 pub use norm::{LayerNorm, RmsNorm};
 pub use rotary::{Rope, RopeScaling};
 pub use rounding::divisible_by_8;

@@ -1,6 +1,8 @@
-use crate::Init;
+use crate::{Init, Matrix};
 use burn::module::{Module, Param};
 use burn::tensor::{Tensor, backend::Backend};
+use burn_zoo_core::PackedMatrix;
+use std::sync::Arc;
 
 /// `y = x Wᵀ + b` with PyTorch's layout and initial values.
 #[derive(Module, Debug)]
@@ -9,6 +11,9 @@ pub struct Linear<B: Backend> {
     pub weight: Param<Tensor<B, 2>>,
     /// `[out_features]`
     pub bias: Option<Param<Tensor<B, 1>>>,
+    /// What takes the place of `weight`, where that stays in its file's blocks.
+    #[module(skip)]
+    packed: Option<Arc<dyn PackedMatrix>>,
 }
 
 impl<B: Backend> Linear<B> {
@@ -18,6 +23,7 @@ impl<B: Backend> Linear<B> {
         Self {
             weight: init.uniform([out_features, in_features], bound),
             bias: Some(init.uniform([out_features], bound)),
+            packed: None,
         }
     }
 
@@ -31,6 +37,7 @@ impl<B: Backend> Linear<B> {
         Self {
             weight: init.uniform([out_features, in_features], bound),
             bias: Some(init.constant([out_features], 0.0)),
+            packed: None,
         }
     }
 
@@ -39,6 +46,7 @@ impl<B: Backend> Linear<B> {
         Self {
             weight: init.normal([out_features, in_features], std),
             bias: Some(init.constant([out_features], 0.0)),
+            packed: None,
         }
     }
 
@@ -51,6 +59,17 @@ impl<B: Backend> Linear<B> {
     /// `[.., in_features]` to `[.., out_features]`.
     pub fn forward<const D: usize>(&self, x: Tensor<B, D>) -> Tensor<B, D> {
         let bias = self.bias.as_ref().map(Param::val);
-        burn_zoo_ops::linear(x, self.weight.val(), bias)
+        match &self.packed {
+            Some(packed) => burn_zoo_ops::packed_linear(x, packed.as_ref(), bias),
+            None => burn_zoo_ops::linear(x, self.weight.val(), bias),
+        }
+    }
+
+    /// Its matrix, which may stay packed.
+    pub fn matrix(&mut self) -> Matrix<'_, B> {
+        Matrix {
+            weight: &self.weight,
+            packed: &mut self.packed,
+        }
     }
 }

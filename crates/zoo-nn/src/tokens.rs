@@ -1,4 +1,4 @@
-use crate::KeyValueCache;
+use crate::{KeyValueCache, Matrix};
 use burn::tensor::{DType, Int, Tensor, TensorData, backend::Backend};
 use burn_zoo_core::{Arguments, Error, Mode, Network, Result, Stages, seeded};
 use burn_zoo_ops::MaskOptions;
@@ -177,6 +177,11 @@ pub trait CausalLm<B: Backend>: Network<B> {
 
     /// An empty cache with room for `capacity` tokens.
     fn cache(&self, capacity: usize) -> KeyValueCache<B>;
+
+    /// The matrices that may stay packed: those of which nothing but products and rows is needed.
+    fn matrices(&mut self) -> Vec<Matrix<'_, B>> {
+        Vec::new()
+    }
 
     /// Tokens that are known.
     fn vocab_size(&self) -> usize;

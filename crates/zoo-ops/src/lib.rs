@@ -16,6 +16,7 @@ mod linear;
 mod loss;
 mod norm;
 mod optim;
+mod packed;
 mod pool;
 mod quotient;
 
@@ -27,4 +28,5 @@ pub use linear::linear;
 pub use loss::cross_entropy;
 pub use norm::{batch_norm_eval, batch_norm_train, layer_norm, rms_norm};
 pub use optim::{AdamW, Sgd, adamw_step, sgd_step};
+pub use packed::{packed_linear, packed_rows};
 pub use pool::{global_avg_pool2d, max_pool2d, pad2d};

@@ -36,19 +36,27 @@ fn all(
 }
 
 #[test]
-fn symptom_20_kernels_smaller_than_their_stride() {
-    // Kernel, stride, padding, dilation, groups; the last column differs from the first in some.
+fn symptom_20_shapes_at_the_edge() {
+    // Kernel, stride, padding, dilation, groups: kernels smaller than their stride, depthwise ones; the last
+    // column differs from the first in some.
     let cases = [
         ([1, 1], [2, 2], [0, 0], [1, 1], 1),
         ([1, 1], [3, 2], [1, 0], [1, 1], 2),
         ([2, 2], [3, 3], [1, 1], [1, 1], 1),
         ([3, 1], [1, 2], [1, 0], [1, 1], 1),
         ([2, 2], [4, 4], [0, 1], [2, 2], 2),
+        ([3, 3], [2, 2], [1, 1], [1, 1], 4),
+        ([3, 3], [1, 1], [1, 1], [1, 1], 4),
     ];
     for (kernel, stride, padding, dilation, groups) in cases {
-        for side in [5, 8, 9] {
-            let x = [2, 4, side, side + 2];
-            let w = [6, 4 / groups, kernel[0], kernel[1]];
+        // One image, and one pixel where the kernel fits.
+        for (batch, side) in [(2, 5), (2, 8), (1, 9), (1, 1)] {
+            let fits = |i: usize| dilation[i] * (kernel[i] - 1) < side + 2 * padding[i];
+            if !fits(0) || !fits(1) {
+                continue;
+            }
+            let x = [batch, 4, side, if side == 1 { 1 } else { side + 2 }];
+            let w = [12, 4 / groups, kernel[0], kernel[1]];
             let options = Conv2dOptions {
                 stride,
                 padding,

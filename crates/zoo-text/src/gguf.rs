@@ -1,5 +1,6 @@
 //! The tokenizer in a GGUF file, as transformers' and llama.cpp make it.
 
+use crate::sentence_piece;
 use crate::vocabulary::{added, byte_level, whole};
 use burn_zoo_checkpoint::{GgufTokenType, GgufTokenizer};
 use burn_zoo_core::{Error, Result};
@@ -17,10 +18,29 @@ const QWEN2: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N
 /// # Errors
 /// If its kind or its way to split text is not known here.
 pub(crate) fn tokenizer_json(from: &GgufTokenizer, path: &Path) -> Result<Value> {
-    if from.model != "gpt2" {
-        let error = Error::unknown("kind of tokenizer", &from.model, ["gpt2"]);
-        return Err(Error::malformed(path, error.to_string()));
+    let mut whole = match from.model.as_str() {
+        "gpt2" => byte_pairs(from, path)?,
+        "llama" => sentence_piece::tokenizer_json(from, path)?,
+        other => {
+            let error = Error::unknown("kind of tokenizer", other, ["gpt2", "llama"]);
+            return Err(Error::malformed(path, error.to_string()));
+        }
+    };
+    // SentencePiece's begin with it where a file does not say otherwise, as llama.cpp and transformers have it.
+    let add_bos = from.add_bos.unwrap_or(from.model == "llama");
+    if let (true, Some(bos)) = (add_bos, from.bos) {
+        let token = &from.tokens[bos as usize];
+        whole["post_processor"] = json!({
+            "type": "TemplateProcessing",
+            "single": [{ "SpecialToken": { "id": token, "type_id": 0 } }, { "Sequence": { "id": "A", "type_id": 0 } }],
+            "pair": [{ "SpecialToken": { "id": token, "type_id": 0 } }, { "Sequence": { "id": "A", "type_id": 0 } }, { "Sequence": { "id": "B", "type_id": 1 } }],
+            "special_tokens": { token: { "id": token, "ids": [bos], "tokens": [token] } },
+        });
     }
+    Ok(whole)
+}
+
+fn byte_pairs(from: &GgufTokenizer, path: &Path) -> Result<Value> {
     let split = from.pre.as_deref().unwrap_or("default");
     let by = |pattern: &str| {
         json!({ "type": "Sequence", "pretokenizers": [
@@ -62,18 +82,6 @@ pub(crate) fn tokenizer_json(from: &GgufTokenizer, path: &Path) -> Result<Value>
             GgufTokenType::UserDefined => Some(added(id, token, false)),
             _ => None,
         });
-    let post = match (from.add_bos, from.bos) {
-        (Some(true), Some(bos)) => {
-            let token = &from.tokens[bos as usize];
-            json!({
-                "type": "TemplateProcessing",
-                "single": [{ "SpecialToken": { "id": token, "type_id": 0 } }, { "Sequence": { "id": "A", "type_id": 0 } }],
-                "pair": [{ "SpecialToken": { "id": token, "type_id": 0 } }, { "Sequence": { "id": "A", "type_id": 0 } }, { "Sequence": { "id": "B", "type_id": 1 } }],
-                "special_tokens": { token: { "id": token, "ids": [bos], "tokens": [token] } },
-            })
-        }
-        _ => Value::Null,
-    };
     let found = found.collect();
     let model = json!({
         "type": "BPE", "dropout": null, "unk_token": null, "continuing_subword_prefix": null,
@@ -85,7 +93,7 @@ pub(crate) fn tokenizer_json(from: &GgufTokenizer, path: &Path) -> Result<Value>
         found,
         normalizer,
         pre_tokenizer,
-        post,
+        Value::Null,
         byte_level(true),
     ))
 }

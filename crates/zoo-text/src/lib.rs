@@ -11,6 +11,7 @@ mod embed;
 mod generate;
 mod gguf;
 mod sampler;
+mod sentence_piece;
 mod tokenizer;
 mod vocabulary;
 

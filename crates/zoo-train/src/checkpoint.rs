@@ -106,15 +106,19 @@ impl Checkpoint {
     /// Removes all but the last `keep` checkpoints and the best.
     pub(crate) fn prune(run: &RunDir, keep: usize, best: Option<usize>) -> Result<()> {
         let folder = run.checkpoints();
-        let steps = all(&folder)?;
-        for step in &steps[..steps.len().saturating_sub(keep)] {
-            if Some(*step) != best {
-                let path = folder.join(name(*step));
-                std::fs::remove_dir_all(&path).map_err(Error::io(&path, "remove"))?;
-            }
+        for step in superfluous(&all(&folder)?, keep, best) {
+            let path = folder.join(name(step));
+            std::fs::remove_dir_all(&path).map_err(Error::io(&path, "remove"))?;
         }
         Ok(())
     }
+}
+
+/// Of checkpoints at these steps, in order, all but the last `keep` and the best.
+fn superfluous(steps: &[usize], keep: usize, best: Option<usize>) -> Vec<usize> {
+    let older = &steps[..steps.len().saturating_sub(keep)];
+    let others = older.iter().filter(|step| Some(**step) != best);
+    others.copied().collect()
 }
 
 fn name(step: usize) -> String {
@@ -156,5 +160,18 @@ fn sync_folder(folder: &Path) {
     if let Ok(folder) = std::fs::File::open(folder) {
         // Some file systems do not offer this; the data itself was synced before.
         let _ = folder.sync_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::superfluous;
+
+    #[test]
+    fn the_best_checkpoint_and_the_last_ones_stay() {
+        let steps = [10, 20, 30, 40, 50];
+        assert_eq!(superfluous(&steps, 2, Some(20)), [10, 30]);
+        assert_eq!(superfluous(&steps, 1, Some(50)), [10, 20, 30, 40]);
+        assert!(superfluous(&steps, 9, None).is_empty());
     }
 }

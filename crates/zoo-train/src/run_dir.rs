@@ -53,6 +53,25 @@ impl RunDir {
         Ok(run)
     }
 
+    /// Removes a new run that failed before its first checkpoint, so that its name is free again.
+    pub fn abandon(self) {
+        if matches!(Checkpoint::last(&self), Err(Error::NotFound { .. })) {
+            // Nothing is lost if it stays; only what `create` and `train` write is removed.
+            let files = [
+                "recipe.json",
+                "command.txt",
+                "metrics.csv",
+                "tokenizer.json",
+                ".lock",
+            ];
+            let _ = std::fs::remove_dir(self.checkpoints());
+            for file in files {
+                let _ = std::fs::remove_file(self.file(file));
+            }
+            let _ = std::fs::remove_dir(&self.path);
+        }
+    }
+
     /// Keeps other processes from training the run until this value is gone.
     ///
     /// # Errors

@@ -4,9 +4,11 @@ use crate::{AutoConfig, Pretrained};
 use burn::module::AutodiffModule;
 use burn::tensor::DType;
 use burn::tensor::backend::{AutodiffBackend, Backend};
-use burn_zoo_checkpoint::{KeyMap, LoadOptions, ModelConfig, PretrainedModel, load_with};
+use burn_zoo_checkpoint::{
+    BlockProducts, KeyMap, LoadOptions, ModelConfig, PretrainedModel, load_packed, load_with,
+};
 use burn_zoo_core::{Error, Result};
-use burn_zoo_nn::CausalLm;
+use burn_zoo_nn::{CausalLm, Matrix};
 
 /// Code that trains a decoder.
 pub trait WithDecoder<B: AutodiffBackend> {
@@ -105,25 +107,28 @@ pub trait WithCausalLm<B: Backend> {
 }
 
 impl Pretrained {
-    /// Runs `f` with the decoder that continues text, its weights as `dtype`.
+    /// Runs `f` with the decoder that continues text, its weights as `dtype`; matrices that are in blocks in
+    /// their file stay so, if it is said how they are multiplied.
     ///
     /// # Errors
     /// If it is no such model, or the weights are not this model's.
     pub fn with_causal_lm<B: Backend, F: WithCausalLm<B>>(
         &self,
         dtype: DType,
+        products: Option<BlockProducts>,
         device: &B::Device,
         f: F,
     ) -> Result<F::Output> {
         match &self.card.model {
             #[cfg(feature = "gpt2")]
-            AutoConfig::Gpt2(config) if config.head == burn_zoo_nn::TextHead::CausalLm => {
-                Ok(f.run(self.filled::<B, burn_zoo_gpt2::Gpt2<B>>(config, dtype, device)?))
-            }
+            AutoConfig::Gpt2(config) if config.head == burn_zoo_nn::TextHead::CausalLm => Ok(
+                f.run(self.decoder::<B, burn_zoo_gpt2::Gpt2<B>>(config, dtype, products, device)?)
+            ),
             #[cfg(feature = "llama")]
-            AutoConfig::Llama(config) if config.head == burn_zoo_nn::TextHead::CausalLm => {
-                Ok(f.run(self.filled::<B, burn_zoo_llama::Llama<B>>(config, dtype, device)?))
-            }
+            AutoConfig::Llama(config) if config.head == burn_zoo_nn::TextHead::CausalLm => Ok(f
+                .run(
+                    self.decoder::<B, burn_zoo_llama::Llama<B>>(config, dtype, products, device)?,
+                )),
             _ => Err(no_decoder()),
         }
     }
@@ -143,6 +148,25 @@ impl Pretrained {
             #[allow(unreachable_patterns)]
             _ => Err(Error::usage("the model", "is no encoder of text")),
         }
+    }
+
+    fn decoder<B: Backend, M: PretrainedModel<B> + CausalLm<B>>(
+        &self,
+        config: &M::Config,
+        dtype: DType,
+        products: Option<BlockProducts>,
+        device: &B::Device,
+    ) -> Result<M> {
+        let Some(products) = products else {
+            return self.filled(config, dtype, device);
+        };
+        let mut model = M::build(config, None, device)?;
+        let may_stay = model.matrices().iter().map(Matrix::id).collect();
+        let (maps, options) = (config.key_maps(), LoadOptions::strict(dtype));
+        let loaded = load_packed(model, &self.weights, &maps, &options, &may_stay, products)?;
+        let (mut model, packed) = loaded;
+        model.matrices().into_iter().for_each(|m| m.pack(&packed));
+        Ok(model)
     }
 
     fn filled<B: Backend, M: PretrainedModel<B>>(

@@ -36,7 +36,7 @@ pub fn read_cifar10(paths: &[impl AsRef<Path>]) -> Result<InMemory> {
         }
         check_labels(&labels, path)?;
     }
-    let data = InMemory::new([32, 32, 3], pixels, labels, 10, named)?;
+    let data = InMemory::new([32, 32, 3], pixels, labels, 10, named, named)?;
     debug_assert!(!data.is_empty());
     Ok(data)
 }

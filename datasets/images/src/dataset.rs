@@ -119,6 +119,7 @@ fn digits(options: &OpenOptions) -> Result<Dataset> {
         labels,
         10,
         bundled,
+        bundled,
     )?);
     let (rest, test) = stratified_split(all, 0.2);
     let (train, valid) = stratified_split(Arc::new(rest), options.valid_fraction);
@@ -211,19 +212,19 @@ fn idx_set(set: &IdxSet, options: &OpenOptions) -> Result<Dataset> {
         dataset: set.name,
         files: &IDX_FILES,
         alternative: ".gz",
-        system: set.system,
+        system: set.system.map(Path::new),
         urls: &IDX_FILES.map(|file| format!("{}{file}.gz", set.url)),
         hashes: &set.hashes,
     };
     let files = locate(&wanted, options)?;
-    let part = |images: &Path, labels: &Path| {
+    let part = |images: &Path, labelled_by: &Path| {
         let ([_, height, width], pixels) = read_idx_images(images)?;
-        let labels = read_idx_labels(labels)?;
+        let labels = read_idx_labels(labelled_by)?;
         if [height, width] != [28, 28] {
             let message = format!("images of {height}×{width}, {} has 28×28", set.name);
             return Err(Error::malformed(images, message));
         }
-        InMemory::new([height, width, 1], pixels, labels, 10, images)
+        InMemory::new([height, width, 1], pixels, labels, 10, images, labelled_by)
     };
     let (train, valid) = stratified_split(
         Arc::new(part(&files[0], &files[1])?),

@@ -9,7 +9,7 @@ pub(crate) struct Wanted<'a> {
     /// A file may also be there with this ending.
     pub alternative: &'static str,
     /// Where a distribution's package puts them.
-    pub system: Option<&'static str>,
+    pub system: Option<&'a Path>,
     /// One address a file, or one of an archive with all of them.
     #[cfg_attr(not(feature = "download"), allow(dead_code))]
     pub urls: &'a [String],
@@ -32,8 +32,7 @@ pub(crate) fn locate(wanted: &Wanted, options: &OpenOptions) -> Result<Vec<PathB
         });
     }
     let cache = cache_dir().join(wanted.dataset);
-    let system = wanted.system.map(PathBuf::from);
-    for folder in system.iter().chain([&cache]) {
+    for folder in wanted.system.into_iter().chain([cache.as_path()]) {
         if let Ok(found) = find(wanted, folder) {
             return Ok(found);
         }
@@ -76,4 +75,37 @@ fn find(wanted: &Wanted, folder: &Path) -> std::result::Result<Vec<PathBuf>, &'s
         }
     }
     Err(first_missing)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_distributions_files_are_found_and_data_dir_comes_before_them() {
+        let (system, given) = (tempfile::tempdir(), tempfile::tempdir());
+        let (system, given) = (system.expect("a folder"), given.expect("a folder"));
+        for folder in [&system, &given] {
+            std::fs::write(folder.path().join("images.gz"), b"x").expect("writable");
+        }
+        let wanted = Wanted {
+            dataset: "no such set",
+            files: &["images"],
+            alternative: ".gz",
+            system: Some(system.path()),
+            urls: &[],
+            hashes: &[],
+        };
+        let mut options = OpenOptions {
+            download: false,
+            ..OpenOptions::default()
+        };
+        let found = locate(&wanted, &options).expect("in the system's folder");
+        assert_eq!(found, [system.path().join("images.gz")]);
+        options.data_dir = Some(given.path().to_path_buf());
+        let found = locate(&wanted, &options).expect("where the user says");
+        assert_eq!(found, [given.path().join("images.gz")]);
+        options.data_dir = Some(given.path().join("elsewhere"));
+        assert!(locate(&wanted, &options).is_err(), "nowhere else is looked");
+    }
 }

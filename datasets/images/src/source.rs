@@ -37,29 +37,30 @@ impl InMemory {
     /// Images of `[height, width, channels]`, one after the other, and their labels.
     ///
     /// # Errors
-    /// If the counts differ or a label is not below `num_classes`; `path` is named.
+    /// If the counts differ, where `images` is named, or a label is not below `num_classes`, where `labelled_by` is.
     pub fn new(
         size: [usize; 3],
         pixels: Vec<u8>,
         labels: Vec<u8>,
         num_classes: usize,
-        path: &Path,
+        images: &Path,
+        labelled_by: &Path,
     ) -> Result<Self> {
         let each: usize = size.iter().product();
         if labels.is_empty() {
-            return Err(Error::malformed(path, "holds no images"));
+            return Err(Error::malformed(images, "holds no images"));
         }
         if each == 0 || pixels.len() != each * labels.len() {
-            let images = pixels.len() / each.max(1);
-            let message = format!("{images} images but {} labels", labels.len());
-            return Err(Error::malformed(path, message));
+            let count = pixels.len() / each.max(1);
+            let message = format!("{count} images but {} labels", labels.len());
+            return Err(Error::malformed(images, message));
         }
         if let Some(i) = labels.iter().position(|l| usize::from(*l) >= num_classes) {
             let message = format!(
                 "label {} of item {i} is out of range: there are {num_classes} classes",
                 labels[i]
             );
-            return Err(Error::malformed(path, message));
+            return Err(Error::malformed(labelled_by, message));
         }
         Ok(Self {
             size,

@@ -8,7 +8,7 @@ use burn_zoo_nn::{
     AttentionContext, CausalLm, DecoderHead, Embedding, Init, KeyValueCache, LayerCache, LayerNorm,
     Linear, SelfAttention, SelfAttentionOptions, TextHead, TokenBatch, dropout, position_ids,
 };
-use burn_zoo_ops::{Activation, linear};
+use burn_zoo_ops::Activation;
 
 /// Two matrices with an activation between them.
 #[derive(Module, Debug)]
@@ -196,7 +196,7 @@ impl<B: Backend> CausalLm<B> for Gpt2<B> {
     fn head(&self, hidden: Tensor<B, 3>) -> Tensor<B, 3> {
         match &self.lm_head {
             Some(head) => head.forward(hidden),
-            None => linear(hidden, self.wte.weight.val(), None),
+            None => self.wte.project(hidden),
         }
     }
 

@@ -6,9 +6,9 @@ use burn_zoo_core::{
 };
 use burn_zoo_nn::{
     AttentionContext, CausalLm, DecoderHead, Embedding, Init, KeyValueCache, LayerCache, Linear,
-    RmsNorm, SelfAttention, SelfAttentionOptions, TextHead, TokenBatch,
+    Matrix, RmsNorm, SelfAttention, SelfAttentionOptions, TextHead, TokenBatch,
 };
-use burn_zoo_ops::{Activation, linear};
+use burn_zoo_ops::Activation;
 
 /// `down(act(gate(x)) · up(x))` (Shazeer 2020, SwiGLU).
 #[derive(Module, Debug)]
@@ -194,8 +194,19 @@ impl<B: Backend> CausalLm<B> for Llama<B> {
     fn head(&self, hidden: Tensor<B, 3>) -> Tensor<B, 3> {
         match &self.lm_head {
             Some(head) => head.forward(hidden),
-            None => linear(hidden, self.embed_tokens.weight.val(), None),
+            None => self.embed_tokens.project(hidden),
         }
+    }
+
+    fn matrices(&mut self) -> Vec<Matrix<'_, B>> {
+        let mut all = vec![self.embed_tokens.matrix()];
+        for Layer { self_attn, mlp, .. } in &mut self.layers {
+            all.extend(self_attn.matrices());
+            let mlp = [&mut mlp.gate_proj, &mut mlp.up_proj, &mut mlp.down_proj];
+            all.extend(mlp.map(Linear::matrix));
+        }
+        all.extend(self.lm_head.as_mut().map(Linear::matrix));
+        all
     }
 
     fn cache(&self, capacity: usize) -> KeyValueCache<B> {

@@ -2,6 +2,9 @@
 
 use crate::common::*;
 use std::io::Write;
+use std::path::Path;
+
+const CAT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/photos/cat.jpg");
 
 #[test]
 fn unknown_names_suggest_the_nearest() {
@@ -207,7 +210,7 @@ fn data_files_that_are_not_what_they_must_be_are_named() {
 
     let range = set("range");
     idx(&range.join(labels), 0x801, &[20], &[12; 20]);
-    train(&range, "mnist", &[images, "label 12", "out of range"]);
+    train(&range, "mnist", &[labels, "label 12", "out of range"]);
 
     let counts = set("counts");
     idx(&counts.join(labels), 0x801, &[19], &[1; 19]);
@@ -279,6 +282,15 @@ fn image_folders_that_cannot_be_used_are_named() {
     std::fs::write(&liar, "this is a text file").expect("writable");
     fails(&args, 1, &["zz.png"]);
     std::fs::remove_file(&liar).expect("there");
+    let photo = std::fs::read(CAT).expect("bundled");
+    let cut = data.join("digit 1/cut.jpg");
+    std::fs::write(&cut, &photo[..photo.len() / 2]).expect("writable");
+    fails(&args, 1, &["cut.jpg", "truncated"]);
+    std::fs::remove_file(&cut).expect("there");
+    assert!(
+        !Path::new(&out).exists(),
+        "a run that could not begin leaves its name free"
+    );
 
     let out = text(&folder.path().join("run2"));
     let args = ["train", "--dataset", "image-folder", "--out", &out];
@@ -313,6 +325,12 @@ fn images_and_models_that_cannot_be_used_for_prediction_are_named() {
         1,
         &["cut.png", "cannot be decoded"],
     );
+    let photo = std::fs::read(CAT).expect("bundled");
+    let whole = file("whole.jpg", &photo);
+    assert_eq!(run(&["predict", &out, &whole]).code, 0);
+    let half = file("half.jpg", &photo[..photo.len() / 2]);
+    fails(&["predict", &out, &half], 1, &["half.jpg", "truncated"]);
+    std::fs::remove_file(&half).expect("there");
     let good = file("good.png", &png);
     assert_eq!(run(&["predict", &out, &good]).code, 0);
     fails(

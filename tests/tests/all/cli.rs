@@ -63,6 +63,18 @@ fn every_command_has_examples_in_its_help() {
     }
 }
 
+/// What the README's first command does, without the example's words around it.
+#[test]
+fn the_main_job_learns_the_digits() {
+    let folder = temp();
+    let out = text(&folder.path().join("run"));
+    let trained = run(&["train", "--out", &out, "--json"]);
+    assert_eq!(trained.code, 0, "{}", trained.stderr);
+    let found = json(&trained.stdout);
+    let accuracy = found["test_accuracy"].as_f64().expect("a number");
+    assert!(accuracy >= 0.98 && found["test_count"] == 359, "{found}");
+}
+
 #[test]
 fn a_trained_model_is_evaluated_and_predicts_a_file_several_and_a_folder() {
     let folder = temp();
@@ -76,6 +88,8 @@ fn a_trained_model_is_evaluated_and_predicts_a_file_several_and_a_folder() {
         "model.safetensors",
         "evaluation.json",
         "report.html",
+        "command.txt",
+        "events.out.tfevents.0",
     ] {
         assert!(
             folder.path().join("run").join(file).is_file(),
@@ -84,6 +98,31 @@ fn a_trained_model_is_evaluated_and_predicts_a_file_several_and_a_folder() {
     }
     let html = std::fs::read_to_string(folder.path().join("run/report.html")).expect("a report");
     assert_eq!(html.matches("<svg").count(), 4, "four charts");
+    assert!(html.contains("<h2>Confusion matrix"), "a matrix");
+    let checkpoints = std::fs::read_dir(folder.path().join("run/checkpoints")).expect("a folder");
+    let kept: Vec<_> = checkpoints
+        .map(|entry| entry.expect("an entry").path())
+        .collect();
+    assert!(
+        !kept.is_empty()
+            && kept
+                .iter()
+                .all(|step| step.join("model.safetensors").is_file())
+    );
+    // What a person is told at the end, without colours where nobody looks.
+    for words in [
+        "everything is in",
+        "next:",
+        "some test images: ",
+        "test accuracy",
+    ] {
+        assert!(
+            trained.stdout.contains(words),
+            "{words}: {}",
+            trained.stdout
+        );
+    }
+    assert!(!trained.stdout.contains('\x1b'), "{}", trained.stdout);
     assert!(
         html.matches("data:image/png;base64,").count() >= 24,
         "a sheet of predictions"

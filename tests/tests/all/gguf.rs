@@ -4,9 +4,10 @@ use burn::module::{Module, Param};
 use burn::tensor::{DType, Tensor, TensorData, backend::Backend};
 use burn_flex::Flex;
 use burn_zoo_checkpoint::{
-    GgufTokenType, KeyMap, LazyTensors, LoadOptions, MetadataArray, MetadataValue, Tensors,
-    collect, load_with, read_safetensors,
+    BlockProducts, GgufTokenType, KeyMap, Layout, LazyTensor, LazyTensors, LoadOptions,
+    MetadataArray, MetadataValue, Tensors, collect, load_packed, load_with, read_safetensors,
 };
+use burn_zoo_nn::{Init, Linear};
 use burn_zoo_tests::golden::folder;
 use std::path::Path;
 
@@ -858,4 +859,99 @@ fn tensor_of(name: &str, extents: &[u64], kind: u32, offset: u64) -> Vec<u8> {
     bytes.extend(kind.to_le_bytes());
     bytes.extend(offset.to_le_bytes());
     bytes
+}
+
+/// A layer whose weight is one tensor of the file, in its blocks.
+fn packed(key: &str, layouts: &[Layout], products: BlockProducts) -> Linear<Flex> {
+    let device = Default::default();
+    let mut file = golden(TYPES);
+    file.tensors.retain(|name, _| name == key);
+    let [rows, columns] = file.tensors[key].shape[..] else {
+        panic!("{key} is a matrix");
+    };
+    let mut layer = Linear::new(&mut Init::new(None, &device), columns, rows).with_bias(false);
+    let mut map = KeyMap::new("test", &[], &[]);
+    map.rename("weight", key.to_string());
+    map.lay("weight", layouts);
+    let may_stay = [layer.matrix().id()].into();
+    let options = LoadOptions::strict(DType::F32);
+    let loaded = load_packed(layer, &file, &[map], &options, &may_stay, products);
+    let (mut layer, matrices) = loaded.unwrap_or_else(|e| panic!("{key}: {e}"));
+    assert_eq!(matrices.len(), 1, "{key}");
+    // The numbers themselves are nowhere.
+    assert_eq!(layer.weight.dims(), [0, 0], "{key}");
+    layer.matrix().pack(&matrices);
+    layer
+}
+
+#[test]
+fn packed_matrices_multiply_as_the_numbers_they_stand_for() {
+    let device = Default::default();
+    let expected = expected(TYPES);
+    let blocks = golden(TYPES).tensors;
+    // Those at the edges of a type have products beyond f32.
+    let fine = |(key, t): &(&String, &LazyTensor)| t.blocks().is_some() && !key.ends_with("edges");
+    let blocks = blocks.iter().filter(fine);
+    let mut kinds = 0;
+    for (key, tensor) in blocks {
+        kinds += 1;
+        let [rows, columns] = tensor.shape[..] else {
+            panic!("{key} is a matrix");
+        };
+        let weights: Vec<f64> = expected[key].iter::<f64>().collect();
+        // A few vectors are multiplied here, many by the backend.
+        for (vectors, layouts) in [
+            (1, vec![]),
+            (3, vec![]),
+            (20, vec![]),
+            (3, vec![Layout::RotaryPairs { heads: 1 }]),
+        ] {
+            let numbers: Vec<f32> = (0..vectors * columns)
+                .map(|i| ((i * 37 % 101) as f32 / 50.0 - 1.0) * (1.0 + (i % 7) as f32))
+                .collect();
+            let x = Tensor::<Flex, 2>::from_data(
+                TensorData::new(numbers.clone(), [vectors, columns]),
+                &device,
+            );
+            let product = |products| {
+                let y = packed(key, &layouts, products).forward(x.clone());
+                y.into_data().to_vec::<f32>().expect("f32")
+            };
+            let (exact, fast) = (product(BlockProducts::Exact), product(BlockProducts::Fast));
+            for (i, (exact, fast)) in exact.iter().zip(&fast).enumerate() {
+                let (v, r) = (i / rows, i % rows);
+                let stored = match layouts.is_empty() {
+                    true => r,
+                    false => 2 * (r % (rows / 2)) + r / (rows / 2),
+                };
+                let row = &weights[stored * columns..(stored + 1) * columns];
+                let x = &numbers[v * columns..(v + 1) * columns];
+                let want: f64 = row.iter().zip(x).map(|(w, x)| w * f64::from(*x)).sum();
+                let size: f64 = row
+                    .iter()
+                    .zip(x)
+                    .map(|(w, x)| (w * f64::from(*x)).abs())
+                    .sum();
+                let off = (f64::from(*exact) - want).abs();
+                assert!(
+                    off <= 1e-6 * size,
+                    "{key} {vectors} {i}: {exact} for {want}"
+                );
+                // A number is at most half a step away, and 127 steps are the largest of its 32.
+                let steps = x.chunks(32).zip(row.chunks(32)).map(|(x, row)| {
+                    let largest = x.iter().fold(0.0_f32, |most, x| most.max(x.abs()));
+                    f64::from(largest) / 254.0 * row.iter().map(|w| w.abs()).sum::<f64>()
+                });
+                let most = steps.sum::<f64>() + 1e-6 * size;
+                let off = (f64::from(*fast) - want).abs();
+                assert!(off <= most, "{key} {vectors} {i}: fast {fast} for {want}");
+            }
+            assert_eq!(
+                exact == fast,
+                vectors == 20,
+                "{key}: fast is another way for few vectors"
+            );
+        }
+    }
+    assert_eq!(kinds, 13);
 }

@@ -69,7 +69,7 @@ fn a_download_that_breaks_off_goes_on_where_it_stopped() {
 }
 
 #[test]
-fn a_download_that_breaks_off_is_tried_again_by_itself() {
+fn symptom_21_a_download_that_breaks_off_is_tried_again_by_itself() {
     let work = temp();
     let server = bent(|model, request, n| {
         (request.is("GET", WEIGHTS) && n < 3).then(|| Reply {

@@ -114,7 +114,22 @@ fn symptom_12_grey_alpha_and_16_bit_files_become_rgb() {
 }
 
 #[test]
-fn a_files_orientation_is_applied() {
+fn symptom_12_four_inks_become_the_rgb_that_pil_makes_of_them() {
+    let image = decode(&folder("images").join("cmyk.jpg"), 3).expect("a fixture");
+    let expected = read_safetensors(&folder("images").join("cmyk.safetensors")).expect("a fixture");
+    let want: Vec<u8> = expected["pixels"].iter::<u8>().collect();
+    assert_eq!((image.width, image.height), (16, 24));
+    let off = image.pixels.iter().zip(&want).map(|(a, b)| a.abs_diff(*b));
+    // Decoders of JPEG may differ by the rounding of their transforms.
+    let largest = off.max().unwrap_or_default();
+    assert!(
+        image.pixels.len() == want.len() && largest <= 3,
+        "{largest}"
+    );
+}
+
+#[test]
+fn symptom_12_a_files_orientation_is_applied() {
     // A JPEG of 8×4 pixels, left half black and right half white, with an EXIF block that says
     // "rotate by 90 degrees clockwise to show".
     let mut picture = image::GrayImage::new(8, 4);

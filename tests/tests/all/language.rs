@@ -5,7 +5,7 @@ use burn::tensor::{DType, Int, Tensor, TensorData};
 use burn_flex::Flex;
 use burn_ndarray::NdArray;
 use burn_zoo::{Pretrained, fixtures, forward};
-use burn_zoo_checkpoint::{LazyTensors, Tensors, load_tensors, write_safetensors};
+use burn_zoo_checkpoint::{BlockProducts, LazyTensors, Tensors, load_tensors, write_safetensors};
 use burn_zoo_core::{Mode, cache_dir};
 use burn_zoo_gpt2::{Gpt2, Gpt2Config};
 use burn_zoo_llama::{CausalLm, Llama, LlamaConfig, ModelConfig, TokenBatch};
@@ -327,8 +327,13 @@ fn golden_json(name: &str) -> serde_json::Value {
 
 #[test]
 fn symptom_14_tokenizers_equal_upstreams() {
-    for kind in ["gpt2", "roberta", "bert", "fast"] {
-        let tokenizer = Tokenizer::from_folder(&golden(kind)).expect("a tokenizer");
+    for kind in ["gpt2", "roberta", "bert", "fast", "sentence_piece"] {
+        let gguf = golden(kind).join("tokenizer.gguf");
+        let tokenizer = match gguf.is_file() {
+            true => Tokenizer::from_gguf(&LazyTensors::open(&gguf).expect("a fixture")),
+            false => Tokenizer::from_folder(&golden(kind)),
+        };
+        let tokenizer = tokenizer.unwrap_or_else(|e| panic!("{kind}: {e}"));
         let expected = golden_json(&format!("{kind}/expected.json"));
         let ids = |value: &serde_json::Value| -> Vec<usize> {
             serde_json::from_value(value.clone()).expect("numbers")
@@ -745,25 +750,96 @@ const SMOLLM2: &str = "SmolLM2-135M-Instruct.Q4_1.gguf";
 #[test]
 fn smollm2_gives_the_tokens_that_llama_cpp_gives() {
     let Some(model) = asset(SMOLLM2) else { return };
-    let args = [
-        "generate",
-        &model,
-        "The capital of France is",
-        "-n",
-        "5",
-        "--json",
-    ];
-    let ended = run(&args);
-    assert_eq!(ended.code, 0, "{}", ended.stderr);
-    let found = json(&ended.stdout);
-    assert_eq!(
-        found["texts"][0]["prompt_tokens"],
-        serde_json::json!([504, 3575, 282, 4649, 314])
-    );
-    assert_eq!(
-        found["texts"][0]["tokens"],
-        serde_json::json!([7042, 30, 198, 198, 504])
-    );
+    for blocks in ["auto", "exact", "fast", "unpacked"] {
+        let prompt = "The capital of France is";
+        let args = [
+            "generate", &model, prompt, "-n", "5", "--json", "--blocks", blocks,
+        ];
+        let ended = run(&args);
+        assert_eq!(ended.code, 0, "{}", ended.stderr);
+        let found = json(&ended.stdout);
+        assert_eq!(
+            found["texts"][0]["prompt_tokens"],
+            serde_json::json!([504, 3575, 282, 4649, 314])
+        );
+        assert_eq!(
+            found["texts"][0]["tokens"],
+            serde_json::json!([7042, 30, 198, 198, 504]),
+            "{blocks}"
+        );
+    }
+}
+
+/// Logits of the next token after each of some tokens, one after the other as in generation.
+struct TokenByToken<'a>(&'a [usize]);
+
+impl<B: burn::tensor::backend::Backend> burn_zoo::WithCausalLm<B> for TokenByToken<'_> {
+    type Output = Vec<Vec<f32>>;
+
+    fn run<M: burn_zoo_nn::CausalLm<B>>(self, model: M) -> Self::Output {
+        let device = Default::default();
+        let mut cache = model.cache(self.0.len());
+        let each = self.0.iter().map(|id| {
+            let batch = TokenBatch::new(Tensor::from_data([[*id as i64]], &device));
+            let hidden = model.hidden_states(&batch, Some(&mut cache), Mode::Eval, &mut None);
+            model.head(hidden).into_data().iter::<f32>().collect()
+        });
+        each.collect()
+    }
+}
+
+/// How far the probabilities of the next token are from those with the same weights as f32 numbers: the figures
+/// in docs/src/language.md, and that a mode does what it says.
+#[test]
+fn products_of_blocks_diverge_no_more_than_stated() {
+    let Some(model) = asset(SMOLLM2) else { return };
+    let pretrained = burn_zoo::Pretrained::open(Path::new(&model), None).expect("a model");
+    let tokenizer = Tokenizer::from_gguf(&pretrained.weights).expect("it holds one");
+    let text = "In the beginning God created the heaven and the earth. Photosynthesis turns light into \
+        sugar; a compiler turns text into instructions. The train to Lisbon leaves at a quarter past nine, \
+        and nobody on the platform has slept. What is 17 times 23? It is 391.";
+    let tokens = tokenizer.encode(text, true).expect("tokens");
+    let logits = |products| {
+        let device = Default::default();
+        let run = TokenByToken(&tokens);
+        let found = pretrained.with_causal_lm::<Flex, _>(DType::F32, products, &device, run);
+        found.expect("it runs")
+    };
+    let probabilities = |logits: &[f32]| {
+        let most = logits.iter().fold(f32::MIN, |most, x| most.max(*x));
+        let all: Vec<f64> = logits.iter().map(|x| f64::from(x - most).exp()).collect();
+        let sum: f64 = all.iter().sum();
+        all.into_iter().map(|x| x / sum).collect::<Vec<f64>>()
+    };
+    let best = |p: &[f64]| (0..p.len()).max_by(|a, b| p[*a].total_cmp(&p[*b]));
+    let unpacked = logits(None);
+    for (products, most, same) in [
+        (BlockProducts::Exact, 1e-8, 1.0),
+        (BlockProducts::Fast, 0.02, 0.9),
+    ] {
+        let (mut sum, mut largest, mut agree) = (0.0, 0.0_f64, 0);
+        for (want, got) in unpacked.iter().zip(logits(Some(products))) {
+            let (p, q) = (probabilities(want), probabilities(&got));
+            let terms = p.iter().zip(&q).filter(|(p, _)| **p > 0.0);
+            let divergence: f64 = terms.map(|(p, q)| p * (p / q.max(1e-300)).ln()).sum();
+            sum += divergence;
+            largest = largest.max(divergence);
+            agree += usize::from(best(&p) == best(&q));
+        }
+        let (mean, share) = (
+            sum / tokens.len() as f64,
+            agree as f64 / tokens.len() as f64,
+        );
+        println!(
+            "{products:?}: {} tokens, mean divergence {mean:.2e}, largest {largest:.2e}, the same likeliest token {:.1} %",
+            tokens.len(),
+            100.0 * share
+        );
+        assert!(
+            mean <= most && share >= same,
+            "{products:?}: {mean} {share}"
+        );
+    }
 }
 
 #[test]

@@ -38,5 +38,7 @@ fn the_dashboard_is_drawn_on_a_terminal_and_gives_it_back() {
         assert!(drawn.contains(word), "{word}");
     }
     let after = &drawn[left.unwrap_or_default()..];
-    assert!(after.contains("test accuracy"), "{after}");
+    for words in ["▀", "test accuracy", "everything is in", "next:"] {
+        assert!(after.contains(words), "{words}: {after}");
+    }
 }

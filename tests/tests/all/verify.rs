@@ -251,3 +251,51 @@ fn a_selection_that_is_empty_is_refused() {
         &["/proc/nowhere"],
     );
 }
+
+/// What a lane's process does wrong is a failed lane, by the name of the stage, in every form of the report.
+#[test]
+fn a_wrong_lane_fails_by_the_name_of_its_stage_and_a_hung_one_is_ended() {
+    let work = temp();
+    let folder = work.path().join("report");
+    let dir = text(&folder);
+    let args = [
+        "verify",
+        "mobilenet",
+        "--lane",
+        "flex-f32",
+        "--report",
+        &dir,
+    ];
+    let wrong = ended(zoo(&args).env("BURN_ZOO_TEST_WRONG_LANE", "flex-f32"));
+    assert_eq!(wrong.code, 1, "{}", wrong.stderr);
+    assert!(wrong.stdout.contains("1 failed"), "{}", wrong.stdout);
+    // A linear layer without its bias is seen first in the squeezes of V3, in V2 in the classifier.
+    assert!(wrong.stdout.contains("logits"), "{}", wrong.stdout);
+    let read = |name: &str| std::fs::read_to_string(folder.join(name)).expect("written");
+    let report: Report = serde_json::from_str(&read("verify.json")).expect("a report");
+    let lane = report.lanes.iter().find(|lane| lane.lane == "flex-f32");
+    let lane = lane.expect("it ran");
+    assert_eq!(lane.status, Status::Failed);
+    let first = lane.failures().find_map(|(_, check)| check.first.clone());
+    assert!(first.is_some(), "the first stage is named");
+    assert!(read("junit.xml").contains("<failure"), "for a CI server");
+    assert!(read("verify.md").contains("failed"), "for a pull request");
+    assert!(read("verify.html").contains("failed"), "for people");
+
+    let args = [
+        "verify",
+        "mobilenet",
+        "--lane",
+        "flex-f32",
+        "--timeout",
+        "2",
+    ];
+    let hung = ended(zoo(&args).env("BURN_ZOO_TEST_HANGING_LANE", "flex-f32"));
+    assert_eq!(hung.code, 1, "{}", hung.stderr);
+    assert!(
+        hung.stdout
+            .contains("flex-f32 hung: it said nothing for 2 s after 0 of"),
+        "{}",
+        hung.stdout
+    );
+}

@@ -3,10 +3,11 @@
 //! Nothing that a file says is believed before it is checked against the bytes that are there. Opening
 //! a file takes at most 32 times the bytes of its header, and for every tensor a copy of the file's
 //! path; ordinary headers take about twice their bytes. Reading a tensor takes what its numbers take:
-//! as f32 at most 12.2 times its bytes in the file (`Q2_K`, 84 bytes for 256 numbers).
+//! as f32 at most 12.2 times its bytes in the file (`Q2_K`, 84 bytes for 256 numbers), unless it stays packed.
 //!
 //! Layouts: `gguf.h` and `ggml-common.h` of ggml.
 
+mod block;
 mod blocks;
 mod container;
 mod cursor;
@@ -15,6 +16,7 @@ mod metadata;
 mod tokenizer;
 mod types;
 
+pub(crate) use block::{Vector, VectorI8};
 pub use metadata::{MetadataArray, MetadataValue};
 pub use tokenizer::{GgufTokenType, GgufTokenizer};
 pub use types::BlockType;

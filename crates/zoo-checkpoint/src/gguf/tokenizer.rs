@@ -27,6 +27,8 @@ pub struct GgufTokenizer {
     pub padding: Option<u32>,
     /// Whether a text is to begin with [`Self::bos`].
     pub add_bos: Option<bool>,
+    /// Whether a space is put before a text.
+    pub add_space_prefix: Option<bool>,
     /// A Jinja template of a conversation.
     pub chat_template: Option<String>,
 }
@@ -107,6 +109,11 @@ impl LazyTensors {
             padding: id("padding_token_id")?,
             add_bos: self.get(
                 &key("add_bos_token"),
+                "a truth value",
+                MetadataValue::as_bool,
+            )?,
+            add_space_prefix: self.get(
+                &key("add_space_prefix"),
                 "a truth value",
                 MetadataValue::as_bool,
             )?,

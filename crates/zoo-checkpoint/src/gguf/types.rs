@@ -1,5 +1,6 @@
 //! The types of tensors: ggml's `enum ggml_type`, with the sizes of `ggml-common.h`.
 
+use super::block::{Block, Kernels, Vector, VectorI8};
 use super::cursor::Parsed;
 use super::{blocks, k_quants};
 use burn::tensor::DType;
@@ -37,10 +38,22 @@ impl BlockType {
             out.len(),
             self.name()
         );
-        if let Layout::Blocks(one) = self.0.layout {
-            let blocks = blocks.chunks_exact(self.bytes());
-            let outs = out.chunks_exact_mut(self.elements());
-            blocks.zip(outs).for_each(|(block, out)| one(block, out));
+        if let Layout::Blocks(kernels) = &self.0.layout {
+            (kernels.dequantize)(blocks, out);
+        }
+    }
+
+    /// `out[row · vectors + vector]` becomes the product of a row of `rows` and a vector.
+    pub(crate) fn product(&self, rows: &[u8], vectors: &[Vector], out: &mut [f32]) {
+        if let Layout::Blocks(kernels) = &self.0.layout {
+            (kernels.product)(rows, vectors, out);
+        }
+    }
+
+    /// As [`product`](Self::product) with less exact vectors.
+    pub(crate) fn product_i8(&self, rows: &[u8], vectors: &[VectorI8], out: &mut [f32]) {
+        if let Layout::Blocks(kernels) = &self.0.layout {
+            (kernels.product_i8)(rows, vectors, out);
         }
     }
 
@@ -71,16 +84,13 @@ pub(super) struct GgmlType {
     pub layout: Layout,
 }
 
-/// Computes the numbers of one block from its bytes.
-type OneBlock = fn(&[u8], &mut [f32]);
-
 /// How the numbers are read.
 #[derive(Debug)]
 pub(super) enum Layout {
     /// One by one.
     Plain(DType),
-    /// A block of bytes into a block of numbers.
-    Blocks(OneBlock),
+    /// By blocks.
+    Blocks(Kernels),
     /// Not at all.
     Unsupported,
 }
@@ -89,12 +99,10 @@ const fn plain(number: u32, name: &'static str, bytes: usize, dtype: DType) -> G
     row(number, name, 1, bytes, Layout::Plain(dtype))
 }
 
-const fn small(number: u32, name: &'static str, bytes: usize, one: OneBlock) -> GgmlType {
-    row(number, name, 32, bytes, Layout::Blocks(one))
-}
-
-const fn large(number: u32, name: &'static str, bytes: usize, one: OneBlock) -> GgmlType {
-    row(number, name, 256, bytes, Layout::Blocks(one))
+const fn packed<T: Block>(number: u32, name: &'static str) -> GgmlType {
+    let kernels = Kernels::of::<T>();
+    let (elements, bytes) = (kernels.elements, kernels.bytes);
+    row(number, name, elements, bytes, Layout::Blocks(kernels))
 }
 
 const fn not_read(number: u32, name: &'static str, elements: usize, bytes: usize) -> GgmlType {
@@ -125,28 +133,28 @@ const fn row(
 static TYPES: [GgmlType; 42] = [
     plain(0, "F32", 4, DType::F32),
     plain(1, "F16", 2, DType::F16),
-    small(2, "Q4_0", 18, blocks::q4_0),
-    small(3, "Q4_1", 20, blocks::q4_1),
+    packed::<blocks::Q4_0>(2, "Q4_0"),
+    packed::<blocks::Q4_1>(3, "Q4_1"),
     gone(4, "Q4_2"),
     gone(5, "Q4_3"),
-    small(6, "Q5_0", 22, blocks::q5_0),
-    small(7, "Q5_1", 24, blocks::q5_1),
-    small(8, "Q8_0", 34, blocks::q8_0),
+    packed::<blocks::Q5_0>(6, "Q5_0"),
+    packed::<blocks::Q5_1>(7, "Q5_1"),
+    packed::<blocks::Q8_0>(8, "Q8_0"),
     not_read(9, "Q8_1", 32, 36),
-    large(10, "Q2_K", 84, k_quants::q2_k),
-    large(11, "Q3_K", 110, k_quants::q3_k),
-    large(12, "Q4_K", 144, k_quants::q4_k),
-    large(13, "Q5_K", 176, k_quants::q5_k),
-    large(14, "Q6_K", 210, k_quants::q6_k),
+    packed::<k_quants::Q2K>(10, "Q2_K"),
+    packed::<k_quants::Q3K>(11, "Q3_K"),
+    packed::<k_quants::Q4K>(12, "Q4_K"),
+    packed::<k_quants::Q5K>(13, "Q5_K"),
+    packed::<k_quants::Q6K>(14, "Q6_K"),
     not_read(15, "Q8_K", 256, 292),
     not_read(16, "IQ2_XXS", 256, 66),
     not_read(17, "IQ2_XS", 256, 74),
     not_read(18, "IQ3_XXS", 256, 98),
     not_read(19, "IQ1_S", 256, 50),
-    small(20, "IQ4_NL", 18, blocks::iq4_nl),
+    packed::<blocks::Iq4Nl>(20, "IQ4_NL"),
     not_read(21, "IQ3_S", 256, 110),
     not_read(22, "IQ2_S", 256, 82),
-    large(23, "IQ4_XS", 136, k_quants::iq4_xs),
+    packed::<k_quants::Iq4Xs>(23, "IQ4_XS"),
     plain(24, "I8", 1, DType::I8),
     plain(25, "I16", 2, DType::I16),
     plain(26, "I32", 4, DType::I32),
@@ -162,7 +170,7 @@ static TYPES: [GgmlType; 42] = [
     gone(36, "IQ4_NL_4_4"),
     gone(37, "IQ4_NL_4_8"),
     gone(38, "IQ4_NL_8_8"),
-    small(39, "MXFP4", 17, blocks::mxfp4),
+    packed::<blocks::Mxfp4>(39, "MXFP4"),
     not_read(40, "NVFP4", 64, 36),
     not_read(41, "Q1_0", 128, 18),
 ];

@@ -12,6 +12,7 @@ use std::path::PathBuf;
 #[derive(clap::Args, Clone, Debug)]
 #[command(
     args_override_self = true,
+    allow_negative_numbers = true,
     after_help = "Examples:\n  zoo train --model resnet20 --dataset digits --out runs/digits\n  zoo train --model resnet18_cifar --dataset fashion-mnist --epochs 2 --batch-size 128\n  zoo train --model resnet18 --dataset image-folder --data-dir photos/ --epochs 20\n  zoo train --model resnet18 --dataset image-folder --data-dir photos/ --weights resnet18 --allow-missing 'fc.*'\n  zoo train --model microsoft/resnet-18 --dataset image-folder --data-dir photos/ --allow-missing 'classifier.*'\n  zoo train --model gpt2_mini --dataset kjv\n  zoo train --model llama_mini --dataset text-file --data-dir book.txt --vocabulary bpe:2048\n  zoo train --resume runs/digits\n\nCtrl-C saves and stops; --resume goes on from there."
 )]
 pub struct Args {
@@ -188,6 +189,13 @@ impl Args {
         if self.sequence_length.is_some() || self.vocabulary.is_some() {
             let message = "are for texts, such as --dataset kjv";
             return Err(Error::usage("--sequence-length and --vocabulary", message));
+        }
+        if self.image_size.is_some() && dataset.name != "image-folder" {
+            let message = format!(
+                "is for image-folder: the images of {} have one size",
+                dataset.name
+            );
+            return Err(Error::usage("--image-size", message));
         }
         let recipe = Recipe {
             image_size: self.image_size.unwrap_or(224),

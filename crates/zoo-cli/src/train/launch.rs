@@ -173,7 +173,15 @@ impl Launch<'_> {
             progress: self.progress,
             interrupt: self.interrupt.clone(),
         };
-        let outcome = train(model, &task, input)?;
+        let outcome = match train(model, &task, input) {
+            Ok(outcome) => outcome,
+            Err(error) => {
+                if !resume {
+                    run.abandon();
+                }
+                return Err(error);
+            }
+        };
         if outcome.interrupted {
             return Ok((run, None));
         }

@@ -7,7 +7,7 @@ mod markdown;
 use crate::compare::{Check, Kind};
 use chrono::DateTime;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Every lane of one run.
@@ -203,8 +203,9 @@ impl Report {
         )
     }
 
-    /// What this run did worse than an older one: a line for every check that no longer passes, and for
-    /// every error that is more than twice what it was.
+    /// What this run did worse than an older one on the lanes and families of this run: a line for every check
+    /// that no longer passes or is no longer made, and for every error that is more than twice what it was and
+    /// above the type's rounding.
     pub fn worse_than(&self, older: &Report) -> Vec<String> {
         let checks = |report: &Report| {
             let mut all = BTreeMap::new();
@@ -212,7 +213,8 @@ impl Report {
                 for case in &lane.cases {
                     for check in &case.checks {
                         let name = format!("{} {} {}", lane.lane, case.case, check.what);
-                        all.insert(name, (check.error, check.passed));
+                        let of = (lane.lane.clone(), case.family().to_string());
+                        all.insert(name, (of, check.clone()));
                     }
                 }
             }
@@ -220,13 +222,23 @@ impl Report {
         };
         let mut lines = Vec::new();
         let now = checks(self);
-        for (name, (before, passed_before)) in checks(older) {
+        let ran: BTreeSet<_> = now.values().map(|(of, _)| of).collect();
+        for (name, (of, before)) in checks(older) {
             match now.get(&name) {
-                Some((error, passed)) if (passed_before && !passed) || *error > 2.0 * before => {
-                    lines.push(format!("{name}: {before:.1e} before, {error:.1e} now"));
+                Some((_, check)) => {
+                    let larger = check.error > 2.0 * before.error && check.units > 1.0;
+                    if larger || (before.passed && !check.passed) {
+                        let errors = (before.error, check.error);
+                        lines.push(format!(
+                            "{name}: {:.1e} before, {:.1e} now",
+                            errors.0, errors.1
+                        ));
+                    }
                 }
-                Some(_) => {}
-                None => lines.push(format!("{name}: compared before, not now")),
+                None if ran.contains(&of) => {
+                    lines.push(format!("{name}: compared before, not now"))
+                }
+                None => {}
             }
         }
         lines

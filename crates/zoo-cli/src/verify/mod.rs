@@ -1,16 +1,17 @@
 //! `zoo verify`: every lane in a process of its own, so that no backend's global state or crash reaches
 //! another.
 
+mod lane;
+
 use crate::common::{bar, table};
-use burn_zoo::{find, fixtures, reference_cases, run_lane};
+use burn_zoo::{find, reference_cases};
 use burn_zoo_checkpoint::write_atomically;
 use burn_zoo_core::{Error, Result};
-use burn_zoo_parity::{CaseReport, LANES, Lane, LaneReport, Report, Status};
-use serde::{Deserialize, Serialize};
-use std::io::{BufRead, BufReader};
+use burn_zoo_parity::{CaseReport, LANES, Lane, Report, Status};
+use lane::{Apart, run_here};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::process::Command;
+use std::time::Duration;
 
 #[derive(clap::Args)]
 #[command(
@@ -41,6 +42,9 @@ pub struct Args {
     /// Number of the backend's device
     #[arg(long, default_value_t = 0, value_name = "N")]
     device: usize,
+    /// Seconds that a lane may take for a case before it counts as hung and is ended
+    #[arg(long, default_value_t = 600, value_name = "SECONDS")]
+    timeout: u64,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -50,15 +54,6 @@ pub struct Args {
     /// Where lanes leave what others are compared with
     #[arg(long, hide = true)]
     work: Option<PathBuf>,
-}
-
-/// What a lane's process writes, a line each.
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Line {
-    Case(Box<CaseReport>),
-    NotRun(String),
-    Done,
 }
 
 pub fn run(args: &Args) -> Result<i32> {
@@ -83,7 +78,15 @@ pub fn run(args: &Args) -> Result<i32> {
     for lane in lanes {
         progress.set_message(lane.name);
         let mut each = || progress.inc(1);
-        let done = run_apart(lane, args.device, &families, work.path(), cases, &mut each)?;
+        let apart = Apart {
+            lane,
+            device: args.device,
+            families: &families,
+            work: work.path(),
+            cases,
+            timeout: Duration::from_secs(args.timeout),
+        };
+        let done = apart.run(&mut each)?;
         let reason = done
             .reason
             .as_deref()
@@ -171,103 +174,6 @@ fn lanes(args: &Args) -> Result<Vec<Lane>> {
         return Err(Error::usage("--lane", message));
     }
     Ok(lanes)
-}
-
-/// The lane's own process: a line for every case, and how it ended.
-fn run_here(lane: Lane, device: usize, families: &[String], work: &Path) -> Result<i32> {
-    let print = |line: Line| {
-        let text = serde_json::to_string(&line);
-        burn_zoo_core::say!("{}", text.unwrap_or_default());
-    };
-    let mut each = |case: CaseReport| print(Line::Case(Box::new(case)));
-    print(
-        match run_lane(lane, device, &fixtures(families)?, work, &mut each) {
-            Ok(()) => Line::Done,
-            Err(error @ Error::Device { .. }) => Line::NotRun(error.to_string()),
-            Err(error) => return Err(error),
-        },
-    );
-    Ok(0)
-}
-
-/// Runs a lane in a process of its own and collects what it says.
-fn run_apart(
-    lane: Lane,
-    device: usize,
-    families: &[String],
-    work: &Path,
-    cases: usize,
-    each: &mut dyn FnMut(),
-) -> Result<LaneReport> {
-    let started = Instant::now();
-    let program = std::env::current_exe().map_err(Error::io("/proc/self/exe", "find"))?;
-    // A CPU is one device, whatever the number of the GPU that is meant.
-    let device = match lane.backend {
-        "flex" | "ndarray" => 0,
-        _ => device,
-    };
-    let log = work.join("stderr");
-    let stderr = std::fs::File::create(&log).map_err(Error::io(&log, "write"))?;
-    let mut child = Command::new(&program)
-        .arg("verify")
-        .args(families)
-        .args([
-            "--run-lane",
-            lane.name,
-            "--device",
-            &device.to_string(),
-            "--work",
-        ])
-        .arg(work)
-        .stdout(Stdio::piped())
-        .stderr(stderr)
-        .spawn()
-        .map_err(Error::io(&program, "start"))?;
-    let mut report = LaneReport::not_run(lane.name, "its process said nothing".into());
-    report.status = Status::Failed;
-    let mut done = false;
-    for line in child
-        .stdout
-        .take()
-        .into_iter()
-        .flat_map(|out| BufReader::new(out).lines())
-    {
-        match line.ok().and_then(|line| serde_json::from_str(&line).ok()) {
-            Some(Line::Case(case)) => {
-                report.cases.push(*case);
-                each();
-            }
-            Some(Line::NotRun(reason)) => {
-                report.status = Status::NotRun;
-                report.reason = Some(reason);
-                done = true;
-            }
-            Some(Line::Done) => {
-                let passed = report.cases.iter().all(CaseReport::passed);
-                let ran = report.cases.len();
-                if passed && ran == cases {
-                    report.status = Status::Passed;
-                }
-                report.reason =
-                    (ran != cases).then(|| format!("only {ran} of {cases} cases were run"));
-                done = true;
-            }
-            // A backend's own words; a case that cannot be read is missed in the count.
-            None => {}
-        }
-    }
-    let status = child.wait().map_err(Error::io(&program, "wait for"))?;
-    if !done || !status.success() {
-        report.status = Status::Failed;
-        let said = std::fs::read_to_string(&log).unwrap_or_default();
-        let last = said
-            .lines()
-            .rfind(|line| !line.trim().is_empty())
-            .unwrap_or("");
-        report.reason = Some(format!("its process ended early ({status}): {last}"));
-    }
-    report.seconds = started.elapsed().as_secs_f64();
-    Ok(report)
 }
 
 fn show(args: &Args, report: &Report) -> Result<()> {
