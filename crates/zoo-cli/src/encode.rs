@@ -96,8 +96,8 @@ enum Read<'a> {
     Vectors(Pooling, bool),
     /// Probabilities at these places.
     At(&'a [usize]),
-    /// Probabilities of the classes.
-    Classes,
+    /// Probabilities of the classes: of one of them, or of each by itself.
+    Classes { each: bool },
 }
 
 impl WithBackend for Encode<'_> {
@@ -172,10 +172,14 @@ impl Encode<'_> {
                     1,
                 )
             }
-            Read::Classes => {
+            Read::Classes { each } => {
                 let logits = output.tensor::<2>();
                 let logits = logits.ok_or_else(|| Error::usage("the model", "gives no classes"))?;
-                softmax(logits.cast(DType::F32), 1)
+                let logits = logits.cast(DType::F32);
+                match each {
+                    true => burn::tensor::activation::sigmoid(logits),
+                    false => softmax(logits, 1),
+                }
             }
         };
         let [_, size] = result.dims();
@@ -358,14 +362,19 @@ pub fn classify(args: &ClassifyArgs) -> Result<()> {
     positive(args.batch_size, args.top)?;
     let texts = texts(&args.texts, args.file.as_deref())?;
     let model = args.text.open()?;
-    let rows = model.encode(&texts, config(&model)?.max_length())?;
+    let config = config(&model)?;
+    let rows = model.encode(&texts, config.max_length())?;
+    // As transformers' pipeline has it: several classes may be true of a text, or there is but one.
+    let upstream = model.pretrained.upstream_config.as_ref();
+    let problem = upstream.and_then(|json| json["problem_type"].as_str());
+    let each = config.num_labels == 1 || problem == Some("multi_label_classification");
     let encode = Encode {
         args: &args.text,
         model: &model,
         rows: &rows,
         batch_size: args.batch_size,
         heads: &[TextHead::SequenceClassification],
-        read: Read::Classes,
+        read: Read::Classes { each },
     };
     let probabilities = with_backend(args.text.backend.spec()?, encode)??;
     let names = &model.pretrained.card.class_names;

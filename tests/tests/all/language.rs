@@ -713,6 +713,30 @@ fn encoders_embed_classify_and_fill_masks() {
         .sum();
     assert!((sum - 1.0).abs() < 1e-5 && top.len() == 3, "{found}");
     assert!(["bad", "good", "so-so"].contains(&top[0]["class"].as_str().expect("a name")));
+    // Where several may be true of a text, each has a probability of its own: sigmoids of what softmax was of.
+    let config = work.path().join("config.json");
+    let mut upstream = json(&std::fs::read_to_string(&config).expect("there"));
+    upstream["problem_type"] = "multi_label_classification".into();
+    std::fs::write(&config, upstream.to_string()).expect("writable");
+    let each = json(&run(&["classify", &path, "god said", "light", "--json"]).stdout);
+    let probability = |found: &serde_json::Value, label: u64| {
+        let top = found[1]["top"].as_array().expect("classes").iter();
+        let class = top.into_iter().find(|c| c["label"] == label);
+        class
+            .and_then(|c| c["probability"].as_f64())
+            .expect("a number")
+    };
+    let odds = |label| {
+        let p = probability(&each, label);
+        p / (1.0 - p)
+    };
+    for (a, b) in [(0, 1), (1, 2)] {
+        let want = probability(&found, a) / probability(&found, b);
+        assert!(
+            (odds(a) / odds(b) / want - 1.0).abs() < 1e-4,
+            "{each} {found}"
+        );
+    }
 
     let work = small_encoder("BertForMaskedLM");
     let path = text(work.path());
@@ -922,3 +946,31 @@ const SMOLLM2_TOKENS: [(&str, &[usize]); 9] = [
     ("العربية لغة جميلة", &[22208, 34966, 20602, 31462, 23339, 43463, 216, 12667, 163, 135, 43463, 14787, 122, 21706, 23339, 12667, 43463]),
     ("<|endoftext|> in the text", &[0, 281, 260, 1694]),
 ];
+
+/// An untied head that a file lacks is an error, and a tied one is one matrix with one gradient.
+#[test]
+fn symptom_2_an_untied_head_must_be_there_and_a_tied_one_is_one_matrix() {
+    let (mut tied, mut untied) = (0, 0);
+    for fixture in fixtures(&["llama".into()]).expect("embedded") {
+        let config = LlamaConfig::from_transformers(&fixture.config).expect("valid");
+        let device = Default::default();
+        let load = |tensors: &Tensors| {
+            let model = Llama::<Flex>::new(&config, 0, &device).expect("valid");
+            let from = Path::new("model.safetensors");
+            load_tensors(model, tensors, from, &config.key_maps(), DType::F32)
+        };
+        let mut tensors = fixture.group("model.");
+        load(&tensors).unwrap_or_else(|e| panic!("{}: {e}", fixture.name));
+        let gradient = |key: &str| fixture.get(&format!("eval.grad.{key}")).is_ok();
+        if tensors.remove("lm_head.weight").is_some() {
+            let error = load(&tensors).map(drop).expect_err("no head").to_string();
+            assert!(error.contains("lm_head.weight"), "{error}");
+            assert!(gradient("lm_head.weight") && gradient("model.embed_tokens.weight"));
+            untied += 1;
+        } else if config.tie_word_embeddings && tensors.contains_key("model.embed_tokens.weight") {
+            assert!(!gradient("lm_head.weight") && gradient("model.embed_tokens.weight"));
+            tied += 1;
+        }
+    }
+    assert!(tied > 0 && untied > 0, "{tied} {untied}");
+}
