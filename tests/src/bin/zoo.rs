@@ -11,7 +11,7 @@ fn main() {
         std::thread::sleep(std::time::Duration::from_secs(3600));
     }
     std::process::exit(match meant("BURN_ZOO_TEST_WRONG_LANE") {
-        true => with_seeded_bug("linear layer without its bias", burn_zoo_cli::main).0,
+        true => with_seeded_bug("norm without its bias", burn_zoo_cli::main).0,
         false => burn_zoo_cli::main(),
     });
 }
