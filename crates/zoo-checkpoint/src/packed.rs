@@ -18,7 +18,7 @@ pub type PackedMatrices = BTreeMap<ParamId, Arc<dyn PackedMatrix>>;
 pub enum BlockProducts {
     /// In f32: as exact as with the numbers that the blocks stand for.
     Exact,
-    /// With vectors rounded to integers of 8 bits, of which 32 share a scale: faster.
+    /// With vectors rounded to integers of 8 bits, of which 32 share a scale.
     Fast,
 }
 

@@ -2,6 +2,7 @@
 
 use crate::common::{BlockArgs, bar, dtype, print_json};
 use crate::model::ModelArgs;
+use crate::text::own_tokenizer;
 use burn::tensor::backend::{AutodiffBackend, Backend, BackendTypes};
 use burn_zoo::{Pretrained, WithBackend, WithCausalLm, with_backend};
 use burn_zoo_core::{Error, Result, group_digits};
@@ -70,14 +71,9 @@ impl WithBackend for OnBackend<'_> {
 
     fn run<B: AutodiffBackend>(self, device: <B as BackendTypes>::Device) -> Self::Output {
         let dtype = dtype::<B>(&self.asked.model.dtype, &device)?;
-        let path = &self.pretrained.weights.path;
-        let tokenizer = match self.pretrained.weights.metadata.is_empty() {
-            true => Tokenizer::from_folder(path.parent().unwrap_or(path))?,
-            false => Tokenizer::from_gguf(&self.pretrained.weights)?,
-        };
         let measure = Measure {
             of: &self,
-            tokenizer,
+            tokenizer: own_tokenizer(self.pretrained)?,
             device: &device,
         };
         let spec = self.asked.model.backend.spec()?;

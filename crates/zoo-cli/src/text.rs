@@ -43,16 +43,32 @@ impl TextArgs {
         let tokenizer = match &self.tokenizer {
             Some(path) if path.is_dir() => Tokenizer::from_folder(path)?,
             Some(path) => Tokenizer::from_gguf(&burn_zoo_checkpoint::LazyTensors::open(path)?)?,
-            None if !pretrained.weights.metadata.is_empty() => {
-                Tokenizer::from_gguf(&pretrained.weights)?
-            }
-            None => Tokenizer::from_folder(folder(&pretrained))?,
+            None => own_tokenizer(&pretrained)?,
         };
         Ok(TextModel {
             pretrained,
             tokenizer,
         })
     }
+}
+
+/// The tokenizer in the model's GGUF file or in its folder.
+pub fn own_tokenizer(pretrained: &Pretrained) -> Result<Tokenizer> {
+    match pretrained.weights.metadata.is_empty() {
+        true => Tokenizer::from_folder(folder(pretrained)),
+        false => Tokenizer::from_gguf(&pretrained.weights),
+    }
+}
+
+/// Cuts a text to `most` tokens, at least 2: what ends it stays its end. Whether anything was cut.
+pub fn cut(row: &mut Vec<usize>, most: usize) -> bool {
+    let longer = row.len() > most;
+    if longer {
+        let last = row[row.len() - 1];
+        row.truncate(most - 1);
+        row.push(last);
+    }
+    longer
 }
 
 fn folder(pretrained: &Pretrained) -> &Path {
@@ -98,19 +114,13 @@ impl TextModel {
     pub fn encode(&self, texts: &[String], most: usize) -> Result<Vec<Vec<usize>>> {
         let ids = texts.iter().map(|text| self.tokenizer.encode(text, true));
         let mut ids = ids.collect::<Result<Vec<_>>>()?;
-        let mut cut = 0;
-        for row in &mut ids {
-            if row.len() > most {
-                // What ends a text stays its end.
-                let last = row[row.len() - 1];
-                row.truncate(most - 1);
-                row.push(last);
-                cut += 1;
-            }
-        }
-        if cut > 0 {
+        let shorter = ids
+            .iter_mut()
+            .filter_map(|row| cut(row, most).then_some(()));
+        let shorter = shorter.count();
+        if shorter > 0 {
             burn_zoo_core::note!(
-                "{cut} texts are longer than {most} tokens, the rest of them was cut off"
+                "{shorter} texts are longer than {most} tokens, the rest of them was cut off"
             );
         }
         Ok(ids)

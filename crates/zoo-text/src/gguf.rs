@@ -40,6 +40,18 @@ pub(crate) fn tokenizer_json(from: &GgufTokenizer, path: &Path) -> Result<Value>
     Ok(whole)
 }
 
+/// The merges that the file lists.
+pub(crate) fn listed_pairs<'a>(
+    from: &'a GgufTokenizer,
+    path: &Path,
+) -> Result<Vec<(&'a str, &'a str)>> {
+    let pair = |pair: &'a String| {
+        let bad = || Error::malformed(path, format!("`{pair}` is no pair of tokens"));
+        pair.split_once(' ').ok_or_else(bad)
+    };
+    from.merges.iter().map(pair).collect()
+}
+
 fn byte_pairs(from: &GgufTokenizer, path: &Path) -> Result<Value> {
     let split = from.pre.as_deref().unwrap_or("default");
     let by = |pattern: &str| {
@@ -62,14 +74,7 @@ fn byte_pairs(from: &GgufTokenizer, path: &Path) -> Result<Value> {
             return Err(Error::malformed(path, error.to_string()));
         }
     };
-    let pairs = from.merges.iter().map(|pair| match pair.split_once(' ') {
-        Some((a, b)) => Ok(json!([a, b])),
-        None => Err(Error::malformed(
-            path,
-            format!("`{pair}` is no pair of tokens"),
-        )),
-    });
-    let pairs: Vec<Value> = pairs.collect::<Result<_>>()?;
+    let pairs = listed_pairs(from, path)?;
     let tokens = from.tokens.iter().enumerate();
     let vocab: Map<String, Value> = tokens
         .clone()

@@ -1,5 +1,6 @@
 //! SentencePiece's BPE in a GGUF file, as transformers' `LlamaTokenizer` makes it of one.
 
+use crate::gguf::listed_pairs;
 use crate::vocabulary::{added, whole};
 use burn_zoo_checkpoint::{GgufTokenType, GgufTokenizer};
 use burn_zoo_core::{Error, Result};
@@ -22,11 +23,7 @@ pub(crate) fn tokenizer_json(from: &GgufTokenizer, path: &Path) -> Result<Value>
     }
     let pairs = match from.merges.is_empty() {
         true => merges(&from.tokens, &from.scores),
-        false => {
-            let pairs = from.merges.iter().map(|pair| pair.split_once(' '));
-            let pairs: Option<Vec<(&str, &str)>> = pairs.collect();
-            pairs.ok_or_else(|| Error::malformed(path, "a merge is no pair of tokens"))?
-        }
+        false => listed_pairs(from, path)?,
     };
     let tokens = from.tokens.iter().enumerate();
     let vocab: Map<String, Value> = tokens

@@ -1,7 +1,7 @@
 //! Training of image classifiers.
 
 use super::Args;
-use super::launch::{About, Closing, Launch, Lesson, Trained, launch};
+use super::launch::{About, Closing, Launch, Lesson, OnDevice, Trained, launch};
 use super::place::{Place, stopped_run};
 use super::start::Start;
 use crate::common::{bar, set_threads};
@@ -61,7 +61,7 @@ impl Lesson for &Dataset {
         let on_device = OnDevice {
             launch,
             place,
-            dataset: self,
+            lesson: self,
             device,
         };
         let seed = Some(launch.recipe.seed);
@@ -71,14 +71,7 @@ impl Lesson for &Dataset {
     }
 }
 
-struct OnDevice<'a, D> {
-    launch: &'a Launch<'a>,
-    place: Place,
-    dataset: &'a Dataset,
-    device: &'a D,
-}
-
-impl<B: AutodiffBackend> WithClassifier<B> for OnDevice<'_, <B as BackendTypes>::Device> {
+impl<B: AutodiffBackend> WithClassifier<B> for OnDevice<'_, &Dataset, <B as BackendTypes>::Device> {
     type Output = Result<(RunDir, Option<Closing>)>;
 
     fn run<M>(self, model: M, key_maps: Vec<KeyMap>) -> Self::Output
@@ -86,7 +79,7 @@ impl<B: AutodiffBackend> WithClassifier<B> for OnDevice<'_, <B as BackendTypes>:
         M: AutodiffModule<B> + ImageClassifier<B>,
         M::InnerModule: ImageClassifier<B::InnerBackend>,
     {
-        let (launch, dataset, device) = (self.launch, self.dataset, self.device);
+        let (launch, dataset, device) = (self.launch, self.lesson, self.device);
         let about = About {
             data: format!(
                 "{}: {} training, {} validation, {} test images",
@@ -100,14 +93,11 @@ impl<B: AutodiffBackend> WithClassifier<B> for OnDevice<'_, <B as BackendTypes>:
             class_names: dataset.class_names.clone(),
         };
         let task = |_: &M| ImageTask::<B>::new(launch.recipe, dataset, device);
-        let (run, trained) =
-            launch.train::<B, _, _>(self.place, model, &key_maps, device, task, about)?;
-        let Some(trained) = trained else {
-            return Ok((run, None));
+        let report = |trained: &Trained<M::InnerModule>, run: &RunDir| {
+            let evaluation = report::<B, _>(trained, launch.recipe, dataset, run, device)?;
+            closing(launch, run, dataset, trained, &evaluation)
         };
-        let evaluation = report::<B, _>(&trained, launch.recipe, dataset, &run, device)?;
-        let closing = closing(launch, &run, dataset, &trained, &evaluation)?;
-        Ok((run, Some(closing)))
+        self.train::<B, _, _>(model, &key_maps, task, about, report)
     }
 }
 

@@ -1,10 +1,11 @@
 //! Training of encoders that tell classes of texts apart.
 
 use super::Args;
-use super::launch::{About, Closing, Launch, Lesson, Trained, launch};
+use super::launch::{About, Closing, Launch, Lesson, OnDevice, Trained, launch};
 use super::place::{Place, stopped_run};
 use super::start::{Start, tokenizer_json};
 use crate::common::set_threads;
+use crate::text::cut;
 use burn::module::AutodiffModule;
 use burn::tensor::backend::{AutodiffBackend, BackendTypes};
 use burn_zoo::WithModel;
@@ -40,11 +41,7 @@ impl Texts {
         let encoded = |part: &[(String, usize)]| {
             let encode = |(text, label): &(String, usize)| {
                 let mut ids = tokenizer.encode(text, true)?;
-                if ids.len() > most {
-                    let last = ids[ids.len() - 1];
-                    ids.truncate(most - 1);
-                    ids.push(last);
-                }
+                cut(&mut ids, most);
                 Ok((ids, *label))
             };
             part.iter().map(encode).collect::<Result<Vec<_>>>()
@@ -117,7 +114,7 @@ impl Lesson for &Texts {
         let on_device = OnDevice {
             launch,
             place,
-            texts: self,
+            lesson: self,
             device,
         };
         let seed = Some(launch.recipe.seed);
@@ -125,14 +122,7 @@ impl Lesson for &Texts {
     }
 }
 
-struct OnDevice<'a, D> {
-    launch: &'a Launch<'a>,
-    place: Place,
-    texts: &'a Texts,
-    device: &'a D,
-}
-
-impl<B: AutodiffBackend> WithModel<B> for OnDevice<'_, <B as BackendTypes>::Device> {
+impl<B: AutodiffBackend> WithModel<B> for OnDevice<'_, &Texts, <B as BackendTypes>::Device> {
     type Output = Result<(RunDir, Option<Closing>)>;
 
     fn run<M>(self, model: M, key_maps: Vec<KeyMap>) -> Self::Output
@@ -140,7 +130,7 @@ impl<B: AutodiffBackend> WithModel<B> for OnDevice<'_, <B as BackendTypes>::Devi
         M: AutodiffModule<B> + Network<B>,
         M::InnerModule: Network<B::InnerBackend>,
     {
-        let (launch, texts, device) = (self.launch, self.texts, self.device);
+        let (launch, texts, device) = (self.launch, self.lesson, self.device);
         let about = About {
             data: format!(
                 "{}: {} training, {} validation and {} test texts of {} classes",
@@ -158,13 +148,10 @@ impl<B: AutodiffBackend> WithModel<B> for OnDevice<'_, <B as BackendTypes>::Devi
             let (train_part, valid_part) = (texts.train.clone(), texts.valid.clone());
             TextTask::<B>::new(launch.recipe, train_part, valid_part, texts.pad, device)
         };
-        let (run, trained) =
-            launch.train::<B, _, _>(self.place, model, &key_maps, device, task, about)?;
-        let Some(trained) = trained else {
-            return Ok((run, None));
+        let report = |trained: &Trained<M::InnerModule>, run: &RunDir| {
+            report::<B, _>(trained, launch, texts, run, device)
         };
-        let closing = report::<B, _>(&trained, launch, texts, &run, device)?;
-        Ok((run, Some(closing)))
+        self.train::<B, _, _>(model, &key_maps, task, about, report)
     }
 }
 

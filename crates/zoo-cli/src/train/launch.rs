@@ -29,6 +29,14 @@ pub trait Lesson {
     ) -> Result<(RunDir, Option<Closing>)>;
 }
 
+/// A lesson on its device, for the visitors that name the model's type.
+pub struct OnDevice<'a, L, D> {
+    pub launch: &'a Launch<'a>,
+    pub place: Place,
+    pub lesson: L,
+    pub device: &'a D,
+}
+
 /// What a run needs whatever it learns.
 pub struct Launch<'a> {
     pub recipe: &'a Recipe,
@@ -124,24 +132,29 @@ impl<L: Lesson> WithBackend for OnBackend<'_, L> {
     }
 }
 
-impl Launch<'_> {
-    /// Trains `model` on the task that `task` makes, and keeps the best with all that is needed to use it.
-    /// Nothing but the run where it was interrupted.
+impl<L, D> OnDevice<'_, L, D> {
+    /// Trains `model` on the task that `task` makes, keeps the best with all that is needed to use it, and lets
+    /// `report` say how good it is. Nothing but the run where it was interrupted.
     pub fn train<B, M, T>(
-        &self,
-        place: Place,
+        self,
         model: M,
         key_maps: &[KeyMap],
-        device: &<B as BackendTypes>::Device,
         task: impl FnOnce(&M) -> Result<T>,
         about: About,
-    ) -> Result<(RunDir, Option<Trained<M::InnerModule>>)>
+        report: impl FnOnce(&Trained<M::InnerModule>, &RunDir) -> Result<Closing>,
+    ) -> Result<(RunDir, Option<Closing>)>
     where
-        B: AutodiffBackend,
+        B: AutodiffBackend + BackendTypes<Device = D>,
         M: AutodiffModule<B>,
         T: Task<B, M>,
     {
-        let recipe = self.recipe;
+        let Self {
+            launch,
+            place,
+            device,
+            ..
+        } = self;
+        let recipe = launch.recipe;
         let task = task(&model)?;
         let (model, weights) = match place.weights() {
             Some(path) => from_weights(model, path, recipe, key_maps)?,
@@ -170,8 +183,8 @@ impl Launch<'_> {
             resume,
             key_map: &key_maps[0],
             device,
-            progress: self.progress,
-            interrupt: self.interrupt.clone(),
+            progress: launch.progress,
+            interrupt: launch.interrupt.clone(),
         };
         let outcome = match train(model, &task, input) {
             Ok(outcome) => outcome,
@@ -188,7 +201,7 @@ impl Launch<'_> {
         save(&outcome.model, &run.file("model.safetensors"), &key_maps[0])?;
         let card = ModelCard {
             name: recipe.model.clone(),
-            model: self.config.clone(),
+            model: launch.config.clone(),
             preprocessing: about.preprocessing,
             class_names: about.class_names,
         };
@@ -197,7 +210,8 @@ impl Launch<'_> {
             outcome,
             num_parameters,
         };
-        Ok((run, Some(trained)))
+        let closing = report(&trained, &run)?;
+        Ok((run, Some(closing)))
     }
 }
 

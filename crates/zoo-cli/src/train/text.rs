@@ -1,7 +1,7 @@
 //! Training of language models.
 
 use super::Args;
-use super::launch::{About, Closing, Launch, Lesson, Trained, launch};
+use super::launch::{About, Closing, Launch, Lesson, OnDevice, Trained, launch};
 use super::place::{Place, stopped_run};
 use super::start::{Start, tokenizer_json};
 use crate::common::{bar, set_threads};
@@ -98,7 +98,7 @@ impl Lesson for &Text {
         let on_device = OnDevice {
             launch,
             place,
-            text: self,
+            lesson: self,
             device,
         };
         let seed = Some(launch.recipe.seed);
@@ -108,14 +108,7 @@ impl Lesson for &Text {
     }
 }
 
-struct OnDevice<'a, D> {
-    launch: &'a Launch<'a>,
-    place: Place,
-    text: &'a Text,
-    device: &'a D,
-}
-
-impl<B: AutodiffBackend> WithDecoder<B> for OnDevice<'_, <B as BackendTypes>::Device> {
+impl<B: AutodiffBackend> WithDecoder<B> for OnDevice<'_, &Text, <B as BackendTypes>::Device> {
     type Output = Result<(RunDir, Option<Closing>)>;
 
     fn run<M>(self, model: M, key_maps: Vec<KeyMap>) -> Self::Output
@@ -123,7 +116,7 @@ impl<B: AutodiffBackend> WithDecoder<B> for OnDevice<'_, <B as BackendTypes>::De
         M: AutodiffModule<B> + CausalLm<B>,
         M::InnerModule: CausalLm<B::InnerBackend>,
     {
-        let (launch, text, device) = (self.launch, self.text, self.device);
+        let (launch, text, device) = (self.launch, self.lesson, self.device);
         let recipe = launch.recipe;
         let length = recipe.text.as_ref().map_or(0, |text| text.sequence_length);
         if length > model.max_positions() {
@@ -148,13 +141,10 @@ impl<B: AutodiffBackend> WithDecoder<B> for OnDevice<'_, <B as BackendTypes>::De
         };
         let task =
             |model: &M| LanguageTask::<B>::new(recipe, &text.tokens, model.vocab_size(), device);
-        let (run, trained) =
-            launch.train::<B, _, _>(self.place, model, &key_maps, device, task, about)?;
-        let Some(trained) = trained else {
-            return Ok((run, None));
+        let report = |trained: &Trained<M::InnerModule>, run: &RunDir| {
+            report::<B, _>(trained, launch, text, run, device)
         };
-        let closing = report::<B, _>(&trained, launch, text, &run, device)?;
-        Ok((run, Some(closing)))
+        self.train::<B, _, _>(model, &key_maps, task, about, report)
     }
 }
 
