@@ -10,8 +10,7 @@ use burn::tensor::backend::Backend;
 use burn_zoo_core::{Error, Result};
 use std::str::FromStr;
 
-/// Kernels are not fused: on wgpu fused ones give wrong logits for some networks (docs/src/verify.md), and CUDA
-/// fuses with the same code.
+/// Kernels are not fused (docs/src/decisions.md).
 #[cfg(feature = "wgpu")]
 type UnfusedWgpu = burn_wgpu::CubeBackend<burn_wgpu::WgpuRuntime, f32, i32, u32>;
 #[cfg(feature = "cuda")]
