@@ -6,8 +6,9 @@
 
 For every family and upstream a network with random weights and statistics is saved as upstream saves
 it, written by `zoo export`, loaded by upstream's own loader, and compared: keys, every number, and the
-logits of a random image. The last step goes back in through `zoo forward`. Prints a table; exit code 1
-if anything differs.
+logits of a random image. The last step goes back in through `zoo forward`. Language models are also trained
+on for a step, so that their `config.json` is the zoo's own, and must give Python what the run gives. Prints a
+table; exit code 1 if anything differs.
 """
 
 import argparse
@@ -140,20 +141,86 @@ def check(zoo, case, work):
     return fine, row
 
 
+VOCABULARY = Path(__file__).parent.parent / "tests/golden/tokenizers/fast"
+
+
+def decoders():
+    small = dict(vocab_size=340, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4)
+    t = transformers
+    yarn = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16, "rope_theta": 500.0}
+    yield "a small GPT-2", t.GPT2Config(vocab_size=340, n_positions=64, n_embd=32, n_layer=2, n_head=4, n_inner=80)
+    grouped = dict(small, num_key_value_heads=2, tie_word_embeddings=True, mlp_bias=True, attention_bias=True)
+    yield "a small Llama", t.LlamaConfig(**grouped, max_position_embeddings=64, rope_parameters=yarn)
+    yield "a small Mistral", t.MistralConfig(**small, num_key_value_heads=2, sliding_window=6)
+    windows = dict(use_sliding_window=True, sliding_window=6, max_window_layers=1)
+    yield "a small Qwen2", t.Qwen2Config(**small, num_key_value_heads=1, **windows)
+    yield "a small Qwen3", t.Qwen3Config(**small, num_key_value_heads=4, head_dim=16)
+
+
+def encoders():
+    t = transformers
+    small = dict(vocab_size=340, num_labels=2, pad_token_id=0, classifier_dropout=0.3)
+    sizes = dict(hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4)
+    yield "a small BERT", t.BertConfig(**small, **sizes, hidden_act="relu", max_position_embeddings=64)
+    yield "a small RoBERTa", t.RobertaConfig(**dict(small, pad_token_id=1), **sizes, max_position_embeddings=64)
+    yield "a small DistilBERT", t.DistilBertConfig(**small, dim=32, hidden_dim=48, n_layers=2, n_heads=4)
+
+
+def check_trained(zoo, name, config, auto, work):
+    """From Python through a step of training and back."""
+    torch.manual_seed(0)
+    auto.from_config(config).save_pretrained(work / "in")
+    for file in VOCABULARY.iterdir():
+        (work / "in" / file.name).write_bytes(file.read_bytes())
+    decoder = auto is transformers.AutoModelForCausalLM
+    data = work / ("data.txt" if decoder else "data.csv")
+    rows = [f"In the beginning {i}" + ("." if decoder else f",{'good' if i % 2 else 'bad'}") for i in range(200)]
+    data.write_text("\n".join(([] if decoder else ["text,label"]) + rows) + "\n")
+    kind = "text-file" if decoder else "labelled-file"
+    short = ["--steps", 1, "--batch-size", 2, "--sequence-length", 16, "--progress", "lines"]
+    run(zoo, "train", "--model", work / "in", "--dataset", kind, "--data-dir", data, "--out", work / "run", *short)
+    run(zoo, "export", work / "run", "--out", work / "out", "--to", "transformers")
+    loaded, missing, unexpected = load_transformers(work / "out", auto)
+    ids = torch.randint(5, 340, (2, 12))
+    with torch.no_grad():
+        want = loaded.eval()(input_ids=ids).logits
+    safetensors.torch.save_file({"input_ids": ids}, work / "in.safetensors")
+    job = ["--input", work / "in.safetensors", "--output", work / "out.safetensors"]
+    run(zoo, "forward", "--checkpoint", work / "run", *job)
+    got = safetensors.torch.load_file(work / "out.safetensors")["logits"]
+    off = float((want - got).abs().max() / want.abs().max())
+    config = transformers.AutoConfig.from_pretrained(work / "out")
+    named = decoder or config.id2label == {0: "bad", 1: "good"}
+    fine = not missing and not unexpected and off < 1e-5 and named
+    return fine, f"| {name}, trained on | transformers | transformers | {len(missing)} | {len(unexpected)} | – | {off:.0e} | – |"
+
+
+def jobs(zoo):
+    for case in cases():
+        yield (case[0], case[1], case[3]), lambda work, case=case: check(zoo, case, work)
+    t = transformers
+    kinds = [(decoders, t.AutoModelForCausalLM), (encoders, t.AutoModelForSequenceClassification)]
+    for configs, auto in kinds:
+        for name, config in configs():
+            job = lambda work, n=name, c=config, a=auto: check_trained(zoo, n, c, a, work)
+            yield (name, "transformers", "transformers"), job
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--zoo", type=Path, required=True, help="the zoo binary")
     args = parser.parse_args()
     zoo = args.zoo.resolve()
+    transformers.utils.logging.disable_progress_bar()
     print("| network | from | to | missing keys | unexpected keys | bit-equal | logits off, upstream | logits off, zoo |")
     print("|---|---|---|---|---|---|---|---|", flush=True)
     failed = 0
-    for case in cases():
+    for names, job in jobs(zoo):
         with tempfile.TemporaryDirectory() as work:
             try:
-                fine, row = check(zoo, case, Path(work))
+                fine, row = job(Path(work))
             except Exception as error:  # the table goes on
-                fine, row = False, f"| {case[0]} | {case[1]} | {case[3]} | {type(error).__name__}: {error} |"
+                fine, row = False, f"| {' | '.join(map(str, names))} | {type(error).__name__}: {error} |"
         failed += not fine
         print(row, flush=True)
     if failed:

@@ -2,6 +2,7 @@
 
 use crate::common::{dtype, print_json};
 use crate::model::ModelArgs;
+use crate::text::own_text_files;
 use burn::tensor::backend::{AutodiffBackend, BackendTypes};
 use burn_zoo::{ExportOptions, Pretrained, WithBackend, with_backend};
 use burn_zoo_checkpoint::LoadReport;
@@ -75,6 +76,10 @@ impl WithBackend for Job<'_> {
             upstream: self.args.to.clone(),
             dtype: dtype::<B>(&self.args.model.dtype, &device)?,
             most_bytes: self.args.shard_size,
+            beside: match self.pretrained.card.model.image_shape() {
+                Ok(_) => Vec::new(),
+                Err(_) => own_text_files(self.pretrained)?,
+            },
         };
         burn_zoo::export::<B>(self.pretrained, &self.args.out, &options, &device)
     }

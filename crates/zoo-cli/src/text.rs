@@ -4,7 +4,7 @@ use crate::common::BackendArgs;
 use crate::source::{NetArgs, open};
 use burn_zoo::Pretrained;
 use burn_zoo_checkpoint::Tensors;
-use burn_zoo_core::{Error, Result};
+use burn_zoo_core::{Error, Result, read_text_files};
 use burn_zoo_nn::pad_right;
 use burn_zoo_text::Tokenizer;
 use serde_json::Value;
@@ -60,6 +60,14 @@ pub fn own_tokenizer(pretrained: &Pretrained) -> Result<Tokenizer> {
     }
 }
 
+/// The files of the model's tokenizer, as they are in its folder or as its GGUF file says them.
+pub fn own_text_files(pretrained: &Pretrained) -> Result<Vec<(String, Vec<u8>)>> {
+    match pretrained.weights.metadata.is_empty() {
+        true => read_text_files(folder(pretrained)),
+        false => Ok(Tokenizer::from_gguf(&pretrained.weights)?.files()),
+    }
+}
+
 /// Cuts a text to `most` tokens, at least 2: what ends it stays its end. Whether anything was cut.
 pub fn cut(row: &mut Vec<usize>, most: usize) -> bool {
     let longer = row.len() > most;
@@ -80,7 +88,7 @@ impl TextModel {
     /// Tokens that end a text: the configuration's for generation, the model's, or the tokenizer's.
     pub fn stop_tokens(&self) -> Result<Vec<usize>> {
         let path = folder(&self.pretrained).join("generation_config.json");
-        let generation = match self.pretrained.upstream_config.is_some() && path.is_file() {
+        let generation = match self.pretrained.weights.metadata.is_empty() && path.is_file() {
             true => {
                 let text = std::fs::read_to_string(&path).map_err(Error::io(&path, "read"))?;
                 serde_json::from_str(&text).map_err(|e| Error::malformed(&path, e.to_string()))?

@@ -19,6 +19,7 @@ mod packed;
 mod preset;
 mod seeded;
 mod stages;
+mod text_files;
 
 pub use cache::cache_dir;
 pub use classifier::ImageClassifier;
@@ -33,3 +34,4 @@ pub use seeded::seeded;
 #[cfg(feature = "seeded-bugs")]
 pub use seeded::with_seeded_bug;
 pub use stages::{CollectStages, Stages, record};
+pub use text_files::{TEXT_FILES, read_text_files};

@@ -1,29 +1,15 @@
-use burn_zoo_core::{Error, Result};
+use burn_zoo_core::{Error, Result, TEXT_FILES};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// Small files that say what a model is and how its input is made.
-const SMALL_FILES: [&str; 19] = [
+/// Small files that say what a model is and how its input is made, beside those of texts.
+const SMALL_FILES: [&str; 5] = [
     "config.json",
-    "generation_config.json",
     "preprocessor_config.json",
     "processor_config.json",
-    "tokenizer.json",
-    "tokenizer_config.json",
-    "tokenizer.model",
-    "special_tokens_map.json",
-    "added_tokens.json",
-    "vocab.json",
-    "vocab.txt",
-    "merges.txt",
-    "normalizer.json",
-    "spiece.model",
-    "sentencepiece.bpe.model",
     "source.spm",
     "target.spm",
-    "chat_template.jinja",
-    "chat_template.json",
 ];
 
 /// Weights in the order in which the zoo's reader prefers them.
@@ -48,7 +34,8 @@ pub(crate) enum Weights<'a> {
 
 /// Those of a model's small files that are among `names`.
 pub(crate) fn small_files(names: &BTreeSet<String>) -> impl Iterator<Item = &'static str> {
-    SMALL_FILES.into_iter().filter(|name| names.contains(*name))
+    let all = SMALL_FILES.into_iter().chain(TEXT_FILES);
+    all.filter(|name| names.contains(*name))
 }
 
 /// The weights that are read where a model has these files.

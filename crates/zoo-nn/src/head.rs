@@ -59,6 +59,18 @@ impl TextHead {
 }
 
 impl TextHead {
+    /// The name of transformers' class whose names begin with `class`.
+    pub fn architecture(self, class: &str) -> String {
+        let suffix = match (self, class) {
+            (TextHead::CausalLm, "GPT2") => "LMHeadModel",
+            _ => SUFFIXES
+                .iter()
+                .find(|(_, head)| *head == self)
+                .map_or("Model", |(suffix, _)| suffix),
+        };
+        format!("{class}{suffix}")
+    }
+
     /// What upstream's class gives out: the hidden states after so many layers, whose stages `stage` names,
     /// and without a head the last of them as its primary output.
     pub fn outputs(self, layers: usize, stage: impl Fn(usize) -> String) -> Vec<UpstreamOutput> {

@@ -1,7 +1,7 @@
 use burn::tensor::{DType, Tensor, TensorData, backend::Backend};
 use burn_zoo_core::{Error, Result, seeded};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::f64::consts::{PI, TAU};
 
 /// How rotary positions reach beyond the context a model was trained on, in the names and with the
@@ -159,6 +159,50 @@ impl Rope {
             rope_theta,
             scaling,
         })
+    }
+
+    /// `rope_theta` and `rope_scaling` of a `config.json`, which older and newer versions of transformers read.
+    pub fn to_transformers(&self) -> [(&'static str, Value); 2] {
+        let scaling = match self.scaling {
+            RopeScaling::Default => Value::Null,
+            RopeScaling::Linear { factor } => json!({ "rope_type": "linear", "factor": factor }),
+            // The context of the training is the configuration's.
+            RopeScaling::Dynamic { factor, .. } => {
+                json!({ "rope_type": "dynamic", "factor": factor })
+            }
+            RopeScaling::Yarn {
+                factor,
+                attention_factor,
+                beta_fast,
+                beta_slow,
+                original_max_position_embeddings,
+                truncate,
+            } => json!({
+                "rope_type": "yarn",
+                "factor": factor,
+                "attention_factor": attention_factor,
+                "beta_fast": beta_fast,
+                "beta_slow": beta_slow,
+                "original_max_position_embeddings": original_max_position_embeddings,
+                "truncate": truncate,
+            }),
+            RopeScaling::Llama3 {
+                factor,
+                low_freq_factor,
+                high_freq_factor,
+                original_max_position_embeddings,
+            } => json!({
+                "rope_type": "llama3",
+                "factor": factor,
+                "low_freq_factor": low_freq_factor,
+                "high_freq_factor": high_freq_factor,
+                "original_max_position_embeddings": original_max_position_embeddings,
+            }),
+        };
+        [
+            ("rope_theta", json!(self.rope_theta)),
+            ("rope_scaling", scaling),
+        ]
     }
 
     /// Angle per position of each pair of a head's numbers, and what cosine and sine are multiplied with,

@@ -46,6 +46,11 @@ impl ChatTemplate {
         }
     }
 
+    /// The template itself.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
     /// The text of a conversation; with `add_generation_prompt` it ends where the assistant begins to speak.
     ///
     /// # Errors

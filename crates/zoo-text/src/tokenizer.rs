@@ -1,7 +1,7 @@
 use crate::{ChatTemplate, Message, gguf, vocabulary};
 use burn_zoo_checkpoint::LazyTensors;
 use burn_zoo_core::{Error, Result};
-use serde_json::Value;
+use serde_json::{Value, json as object};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -121,6 +121,42 @@ impl Tokenizer {
             template: None,
             path: path.to_path_buf(),
         })
+    }
+
+    /// `tokenizer.json`, `tokenizer_config.json` and `generation_config.json` that say the same, as
+    /// transformers reads them.
+    pub fn files(&self) -> Vec<(String, Vec<u8>)> {
+        let special = &self.special;
+        let tokens = [
+            ("bos_token", &special.bos),
+            ("eos_token", &special.eos),
+            ("pad_token", &special.pad),
+            ("mask_token", &special.mask),
+        ];
+        let mut config = object!({ "tokenizer_class": "PreTrainedTokenizerFast" });
+        let mut generation = object!({});
+        for (key, token) in tokens {
+            let Some(token) = token else { continue };
+            config[key] = object!(token);
+            if key != "mask_token" {
+                generation[format!("{key}_id")] = object!(self.id(token));
+            }
+        }
+        if let Some(template) = &self.template {
+            config["chat_template"] = object!(template.source());
+        }
+        let file = |name: &str, text: String| (name.to_string(), text.into_bytes());
+        vec![
+            file("tokenizer.json", self.json()),
+            file("tokenizer_config.json", format!("{config:#}\n")),
+            file("generation_config.json", format!("{generation:#}\n")),
+        ]
+    }
+
+    /// The text of its `tokenizer.json`.
+    pub fn json(&self) -> String {
+        // What was read or made can be written.
+        self.inner.to_string(false).unwrap_or_default()
     }
 
     /// Token numbers of a text; `special` puts the tokens around it that the model expects.

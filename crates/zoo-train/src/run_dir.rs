@@ -1,7 +1,7 @@
 use crate::checkpoint::Checkpoint;
 use crate::recipe::Recipe;
 use burn_zoo_checkpoint::write_atomically;
-use burn_zoo_core::{Error, Result};
+use burn_zoo_core::{Error, Result, TEXT_FILES};
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 
@@ -57,15 +57,9 @@ impl RunDir {
     pub fn abandon(self) {
         if matches!(Checkpoint::last(&self), Err(Error::NotFound { .. })) {
             // Nothing is lost if it stays; only what `create` and `train` write is removed.
-            let files = [
-                "recipe.json",
-                "command.txt",
-                "metrics.csv",
-                "tokenizer.json",
-                ".lock",
-            ];
+            let files = ["recipe.json", "command.txt", "metrics.csv", ".lock"];
             let _ = std::fs::remove_dir(self.checkpoints());
-            for file in files {
+            for file in files.into_iter().chain(TEXT_FILES) {
                 let _ = std::fs::remove_file(self.file(file));
             }
             let _ = std::fs::remove_dir(&self.path);

@@ -20,6 +20,8 @@ pub struct ExportOptions {
     pub dtype: DType,
     /// Files hold at most so many bytes; a larger model is split.
     pub most_bytes: usize,
+    /// More files for the folder, by name: a tokenizer's.
+    pub beside: Vec<(String, Vec<u8>)>,
 }
 
 /// Writes a model into a new folder as its upstream has it: weights as safetensors in upstream's names,
@@ -93,14 +95,14 @@ fn spelling(config: &AutoConfig, upstream: &str) -> KeyMap {
 fn config_files(pretrained: &Pretrained, upstream: &str) -> Result<Vec<(&'static str, Value)>> {
     let card = &pretrained.card;
     match upstream {
-        // What upstream wrote says more than is followed here.
-        "transformers" if card.model.image_shape().is_err() => match &pretrained.upstream_config {
-            Some(config) => Ok(vec![("config.json", config.clone())]),
-            None => {
-                let message = "a text model is written from a folder of transformers'";
-                Err(Error::usage("--to", message))
-            }
-        },
+        "transformers" if card.model.image_shape().is_err() => {
+            let config = match &pretrained.upstream_config {
+                // What upstream wrote says more than is followed here.
+                Some(config) => config.clone(),
+                None => text_config(card)?,
+            };
+            Ok(vec![("config.json", config)])
+        }
         "transformers" => transformers_files(card),
         "timm" => Ok(vec![("config.json", timm_config(card)?)]),
         _ => {
@@ -111,21 +113,36 @@ fn config_files(pretrained: &Pretrained, upstream: &str) -> Result<Vec<(&'static
     }
 }
 
+fn text_config(card: &ModelCard) -> Result<Value> {
+    let mut config = card.model.to_transformers()?;
+    if let Some(fields) = config.as_object_mut()
+        && !card.class_names.is_empty()
+    {
+        // As many as have names.
+        fields.remove("num_labels");
+        fields.extend(labels(card));
+    }
+    Ok(config)
+}
+
+/// The names of classes as transformers' configurations have them.
+fn labels(card: &ModelCard) -> [(String, Value); 2] {
+    let names = card.class_names.iter().enumerate();
+    let id2label = names
+        .clone()
+        .map(|(i, name)| (i.to_string(), json!(name)))
+        .collect();
+    let label2id = names.map(|(i, name)| (name.clone(), json!(i))).collect();
+    [("id2label".into(), id2label), ("label2id".into(), label2id)]
+}
+
 fn transformers_files(card: &ModelCard) -> Result<Vec<(&'static str, Value)>> {
-    let mut config = match &card.model {
-        #[cfg(feature = "resnet")]
-        AutoConfig::ResNet(config) => config.to_transformers()?,
-        #[allow(unreachable_patterns)]
-        _ => return Err(Error::usage("--to", "transformers has no such model here")),
-    };
+    let mut config = card.model.to_transformers()?;
     // Without a head there is nothing to name.
-    if card.model.image_shape()?.num_classes > 0 {
-        let names = card.class_names.iter().enumerate();
-        config["id2label"] = names
-            .clone()
-            .map(|(i, name)| (i.to_string(), json!(name)))
-            .collect();
-        config["label2id"] = names.map(|(i, name)| (name.clone(), json!(i))).collect();
+    if card.model.image_shape()?.num_classes > 0
+        && let Some(fields) = config.as_object_mut()
+    {
+        fields.extend(labels(card));
     }
     let Some(p) = &card.preprocessing else {
         return Err(Error::usage(
@@ -247,6 +264,9 @@ impl<B: AutodiffBackend> WithModel<B> for Export<'_> {
         for (name, json) in &self.files {
             let text = format!("{json:#}\n");
             write_atomically(&work.path().join(name), text.as_bytes())?;
+        }
+        for (name, bytes) in &self.options.beside {
+            write_atomically(&work.path().join(name), bytes)?;
         }
         save_folder(&model, work.path(), &self.spelling, self.options.most_bytes)?;
         // Without its lock file nobody takes the folder for a leftover.

@@ -132,6 +132,21 @@ macro_rules! families {
                 })
             }
 
+            /// The `config.json` from which transformers makes the same network.
+            ///
+            /// # Errors
+            /// If transformers has no such network.
+            pub fn to_transformers(&self) -> Result<Value> {
+                match self {
+                    #[cfg(feature = "resnet")]
+                    AutoConfig::ResNet(config) => config.to_transformers(),
+                    $(#[cfg(feature = $t_feature)]
+                    AutoConfig::$t_variant(config) => Ok(config.to_transformers()),)*
+                    #[allow(unreachable_patterns)]
+                    _ => Err(Error::usage("--to", "transformers has no such model here")),
+                }
+            }
+
             /// Runs `f` with a model of this configuration: its weights are drawn from `seed`, or
             /// left unfilled where they will come from a file.
             ///

@@ -2,7 +2,7 @@ use burn_zoo_core::{Error, Result};
 use burn_zoo_nn::{TextHead, num_labels};
 use burn_zoo_ops::Activation;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Whose encoder it is: they differ in positions, token types and heads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -224,6 +224,55 @@ impl BertConfig {
         };
         config.validate()?;
         Ok(config)
+    }
+
+    /// The `config.json` from which transformers makes the same network, without names of classes.
+    pub fn to_transformers(&self) -> Value {
+        let mut config = json!({
+            "architectures": [self.head.architecture(self.variant.class())],
+            "model_type": self.variant,
+            "vocab_size": self.vocab_size,
+            "max_position_embeddings": self.max_position_embeddings,
+            "pad_token_id": self.pad_token_id,
+            "tie_word_embeddings": self.tie_word_embeddings,
+            "initializer_range": self.initializer_range,
+            "classifier_dropout": self.classifier_dropout,
+            "num_labels": self.num_labels,
+        });
+        let more = match self.variant {
+            Variant::DistilBert => {
+                let classes = match self.head {
+                    TextHead::SequenceClassification => "seq_classif_dropout",
+                    TextHead::QuestionAnswering => "qa_dropout",
+                    _ => "classifier_dropout",
+                };
+                json!({
+                    "dim": self.hidden_size,
+                    "n_layers": self.num_hidden_layers,
+                    "n_heads": self.num_attention_heads,
+                    "hidden_dim": self.intermediate_size,
+                    "activation": self.hidden_act,
+                    "dropout": self.hidden_dropout_prob,
+                    "attention_dropout": self.attention_probs_dropout_prob,
+                    classes: self.classifier_dropout,
+                })
+            }
+            _ => json!({
+                "hidden_size": self.hidden_size,
+                "num_hidden_layers": self.num_hidden_layers,
+                "num_attention_heads": self.num_attention_heads,
+                "intermediate_size": self.intermediate_size,
+                "hidden_act": self.hidden_act,
+                "hidden_dropout_prob": self.hidden_dropout_prob,
+                "attention_probs_dropout_prob": self.attention_probs_dropout_prob,
+                "type_vocab_size": self.type_vocab_size,
+                "layer_norm_eps": self.layer_norm_eps,
+            }),
+        };
+        if let (Some(all), Some(more)) = (config.as_object_mut(), more.as_object()) {
+            all.extend(more.clone());
+        }
+        config
     }
 
     /// The longest sequence: RoBERTa's positions begin after its padding's.

@@ -2,7 +2,7 @@ use burn_zoo_core::{Error, Result};
 use burn_zoo_nn::{TextHead, classifier_dropout, num_labels};
 use burn_zoo_ops::Activation;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// The shape of a GPT-2, in the names of transformers' `GPT2Config`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -181,6 +181,32 @@ impl Gpt2Config {
         };
         config.validate()?;
         Ok(config)
+    }
+
+    /// The `config.json` from which transformers makes the same network, without names of classes.
+    pub fn to_transformers(&self) -> Value {
+        json!({
+            "architectures": [self.head.architecture("GPT2")],
+            "model_type": "gpt2",
+            "vocab_size": self.vocab_size,
+            "n_positions": self.n_positions,
+            "n_embd": self.n_embd,
+            "n_layer": self.n_layer,
+            "n_head": self.n_head,
+            "n_inner": self.n_inner,
+            "activation_function": self.activation_function,
+            "embd_pdrop": self.embd_pdrop,
+            "attn_pdrop": self.attn_pdrop,
+            "resid_pdrop": self.resid_pdrop,
+            "layer_norm_epsilon": self.layer_norm_epsilon,
+            "scale_attn_weights": self.scale_attn_weights,
+            "scale_attn_by_inverse_layer_idx": self.scale_attn_by_inverse_layer_idx,
+            "tie_word_embeddings": self.tie_word_embeddings,
+            "pad_token_id": self.pad_token_id,
+            "initializer_range": self.initializer_range,
+            "classifier_dropout": self.classifier_dropout,
+            "num_labels": self.num_labels,
+        })
     }
 
     /// Checks that the sizes make a network.

@@ -2,7 +2,7 @@ use burn_zoo_core::{Error, Result};
 use burn_zoo_nn::{Rope, TextHead, classifier_dropout, num_labels};
 use burn_zoo_ops::Activation;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Whose decoder it is: they differ in biases, norms and windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -247,6 +247,48 @@ impl LlamaConfig {
         };
         config.validate()?;
         Ok(config)
+    }
+
+    /// The `config.json` from which transformers makes the same network, without names of classes.
+    pub fn to_transformers(&self) -> Value {
+        let model_type = self.variant.class().to_lowercase();
+        let mut config = json!({
+            "architectures": [self.head.architecture(self.variant.class())],
+            "model_type": model_type,
+            "vocab_size": self.vocab_size,
+            "hidden_size": self.hidden_size,
+            "intermediate_size": self.intermediate_size,
+            "num_hidden_layers": self.num_hidden_layers,
+            "num_attention_heads": self.num_attention_heads,
+            "num_key_value_heads": self.num_key_value_heads,
+            "head_dim": self.head_dim,
+            "hidden_act": self.hidden_act,
+            "max_position_embeddings": self.max_position_embeddings,
+            "rms_norm_eps": self.rms_norm_eps,
+            "tie_word_embeddings": self.tie_word_embeddings,
+            "attention_bias": self.attention_bias,
+            "mlp_bias": self.mlp_bias,
+            "attention_dropout": self.attention_dropout,
+            "pad_token_id": self.pad_token_id,
+            "initializer_range": self.initializer_range,
+            "classifier_dropout": self.classifier_dropout,
+            "num_labels": self.num_labels,
+        });
+        for (key, value) in self.rope.to_transformers() {
+            config[key] = value;
+        }
+        // Llama's class knows no window, and Mistral's slides in every layer.
+        if self.variant != Variant::Llama {
+            config["sliding_window"] = json!(self.sliding_window);
+        }
+        if matches!(self.variant, Variant::Qwen2 | Variant::Qwen3) {
+            let slides = |kind: &LayerType| *kind == LayerType::SlidingAttention;
+            let first = self.layer_types.iter().position(slides);
+            config["use_sliding_window"] = json!(self.sliding_window.is_some());
+            config["max_window_layers"] = json!(first.unwrap_or(self.num_hidden_layers));
+            config["layer_types"] = json!(self.layer_types);
+        }
+        config
     }
 
     /// The window of layer `i`.

@@ -524,7 +524,7 @@ fn a_full_context_is_an_error_or_slides() {
 }
 
 /// A folder of a small decoder with the vocabulary of `tokenizers/fast`.
-fn small_decoder() -> tempfile::TempDir {
+pub fn small_decoder() -> tempfile::TempDir {
     let work = temp();
     let config = serde_json::json!({
         "architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 340,

@@ -7,6 +7,7 @@ mod cli;
 mod common;
 mod dropout;
 mod export;
+mod export_text;
 mod faults;
 mod finetune;
 mod formats;

@@ -2,13 +2,14 @@
 
 use super::Args;
 use super::place::Place;
+use super::start::folder_of;
 use crate::common::print_json;
 use burn::module::{AutodiffModule, Module};
 use burn::tensor::DType;
 use burn::tensor::backend::{AutodiffBackend, Backend, BackendTypes};
 use burn_zoo::{AutoConfig, DeviceSpec, ModelCard, WithBackend, with_backend};
 use burn_zoo_checkpoint::{KeyMap, LazyTensors, LoadOptions, load_with, save, write_atomically};
-use burn_zoo_core::{Error, Preprocessing, Result, group_digits};
+use burn_zoo_core::{Error, Preprocessing, Result, group_digits, read_text_files};
 use burn_zoo_optim::trainable;
 use burn_zoo_train::{
     Outcome, ProgressKind, Recipe, RunDir, Task, TrainInput, interrupt_flag, train,
@@ -160,7 +161,15 @@ impl<L, D> OnDevice<'_, L, D> {
             Some(path) => from_weights(model, path, recipe, key_maps)?,
             None => (model, None),
         };
+        // A template of conversations, special tokens: what was learnt from keeps its use.
+        let beside = match (place.weights(), &about.tokenizer) {
+            (Some(path), Some(_)) => read_text_files(folder_of(path))?,
+            _ => Vec::new(),
+        };
         let (run, resume) = place.open(recipe)?;
+        for (name, bytes) in &beside {
+            write_atomically(&run.file(name), bytes)?;
+        }
         if let Some(tokenizer) = &about.tokenizer {
             write_atomically(&run.file("tokenizer.json"), tokenizer.as_bytes())?;
         }

@@ -2,6 +2,7 @@ use super::Args;
 use crate::source::{self, locate};
 use burn_zoo::{AutoConfig, find};
 use burn_zoo_core::{Error, Result};
+use burn_zoo_text::Tokenizer;
 use std::path::{Path, PathBuf};
 
 /// What a new run begins with.
@@ -67,16 +68,23 @@ impl Start {
         let Some((_, path)) = &self.weights else {
             return Ok(None);
         };
-        let folder = match path.is_dir() {
-            true => path,
-            false => path.parent().unwrap_or(path),
-        };
-        tokenizer_json(folder).map(Some)
+        tokenizer_json(folder_of(path)).map(Some)
     }
 }
 
-/// `tokenizer.json` in a folder.
+/// The folder of weights.
+pub fn folder_of(weights: &Path) -> &Path {
+    match weights.is_dir() {
+        true => weights,
+        false => weights.parent().unwrap_or(weights),
+    }
+}
+
+/// `tokenizer.json` in a folder, or what its older files make one.
 pub fn tokenizer_json(folder: &Path) -> Result<String> {
     let path = folder.join("tokenizer.json");
-    std::fs::read_to_string(&path).map_err(Error::io(&path, "read"))
+    match path.is_file() {
+        true => std::fs::read_to_string(&path).map_err(Error::io(&path, "read")),
+        false => Ok(Tokenizer::from_folder(folder)?.json()),
+    }
 }
