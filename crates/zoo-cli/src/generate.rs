@@ -200,6 +200,12 @@ impl<D> Talk<'_, D> {
             Ok(flow)
         })?;
         let seconds = started.elapsed().as_secs_f64();
+        for (text, generated) in texts.iter_mut().zip(&generated) {
+            // A text that ends the answer was cut off, with all that followed.
+            if generated.reason != StopReason::Asked {
+                text.whole += &text.pieces.rest()?;
+            }
+        }
         if streams {
             texts[0].finish();
         }

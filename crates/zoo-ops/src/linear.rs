@@ -19,7 +19,18 @@ pub fn linear<B: Backend, const D: usize>(
     let rows = shape[..D - 1].iter().product::<usize>();
     counter::add_flops(2 * (rows * in_features * out_features) as u64);
     let bias = seeded("linear layer without its bias", bias, |_| None);
-    let y = x.reshape([rows, in_features]).matmul(weight.transpose());
+    let turned = seeded(
+        "weight of a square layer transposed",
+        weight.transpose(),
+        |w| {
+            if in_features == out_features {
+                w.transpose()
+            } else {
+                w
+            }
+        },
+    );
+    let y = x.reshape([rows, in_features]).matmul(turned);
     let y = match bias {
         Some(bias) => y + bias.unsqueeze(),
         None => y,

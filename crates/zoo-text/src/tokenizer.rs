@@ -168,6 +168,17 @@ impl Tokenizer {
             .inner
             .encode(text, special)
             .map_err(|e| self.fail(&e))?;
+        if self.drops_unknown() {
+            // Tokens of known letters; whole words that were added have ranges of their own.
+            let covered: usize = encoded.get_offsets().iter().map(|(a, b)| b - a).sum();
+            let unknown = |letter: &char| self.id(letter.encode_utf8(&mut [0; 4])).is_none();
+            if covered < text.len()
+                && let Some(letter) = text.chars().find(unknown)
+            {
+                let message = format!("has no token for {letter:?}");
+                return Err(Error::malformed(&self.path, message));
+            }
+        }
         Ok(encoded.get_ids().iter().map(|id| *id as usize).collect())
     }
 
@@ -187,6 +198,9 @@ impl Tokenizer {
         Pieces {
             tokenizer: self,
             stream: Box::new(self.inner.decode_stream(skip_special)),
+            skip_special,
+            ids: Vec::new(),
+            given: String::new(),
         }
     }
 
@@ -236,6 +250,19 @@ impl Tokenizer {
         Err(Error::malformed(&self.path, message))
     }
 
+    /// Whether letters that it does not know would be left out without a word, as of a vocabulary of single
+    /// characters.
+    fn drops_unknown(&self) -> bool {
+        let alone =
+            self.inner.get_pre_tokenizer().is_none() && self.inner.get_normalizer().is_none();
+        match self.inner.get_model() {
+            tokenizers::ModelWrapper::BPE(pairs) => {
+                alone && pairs.unk_token.is_none() && !pairs.byte_fallback
+            }
+            _ => false,
+        }
+    }
+
     fn known(&self, tokens: &[&str]) -> Option<String> {
         let found = tokens.iter().find(|token| self.id(token).is_some());
         found.map(|token| token.to_string())
@@ -250,6 +277,10 @@ impl Tokenizer {
 pub struct Pieces<'a> {
     tokenizer: &'a Tokenizer,
     stream: Box<Stream<'a>>,
+    skip_special: bool,
+    ids: Vec<usize>,
+    /// What came.
+    given: String,
 }
 
 type Stream<'a> = tokenizers::DecodeStream<
@@ -269,7 +300,20 @@ impl Pieces<'_> {
     pub fn next(&mut self, id: usize) -> Result<String> {
         let piece = self.stream.step(id as u32);
         let piece = piece.map_err(|e| self.tokenizer.fail(&e))?;
-        Ok(piece.unwrap_or_default())
+        let piece = piece.unwrap_or_default();
+        self.ids.push(id);
+        self.given += &piece;
+        Ok(piece)
+    }
+
+    /// What is left when no token comes any more: the bytes of an unfinished letter, as the text of all tokens
+    /// has them. Nothing where that text changes letters that came: some decoders spoil a whole run of bytes.
+    ///
+    /// # Errors
+    /// If a number is no token's.
+    pub fn rest(&self) -> Result<String> {
+        let whole = self.tokenizer.decode(&self.ids, self.skip_special)?;
+        Ok(whole.strip_prefix(&self.given).unwrap_or_default().into())
     }
 }
 

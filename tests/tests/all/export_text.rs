@@ -4,7 +4,10 @@
 use crate::common::*;
 use crate::language::small_decoder;
 use burn_zoo::{AutoConfig, fixtures, models};
+use burn_zoo_checkpoint::LazyTensors;
 use burn_zoo_core::TEXT_FILES;
+use burn_zoo_tests::golden::folder;
+use burn_zoo_text::Tokenizer;
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -147,4 +150,34 @@ fn an_encoder_keeps_the_names_of_its_classes() {
         crate::common::json(&ended.stdout)[0]["top"].clone()
     };
     assert_eq!(classes(&out), classes(&run_folder));
+}
+
+#[test]
+fn a_tokenizer_in_gguf_says_the_same_in_transformers_files() {
+    let kinds = ["gpt2", "roberta", "bert", "fast", "sentence_piece"];
+    let files = kinds.map(|kind| folder("tokenizers").join(kind).join("tokenizer.gguf"));
+    let mut seen = 0;
+    for path in files.iter().filter(|path| path.is_file()) {
+        let file = LazyTensors::open(path).expect("a fixture");
+        let before = Tokenizer::from_gguf(&file).expect("it holds one");
+        let work = temp();
+        for (name, bytes) in before.files() {
+            std::fs::write(work.path().join(name), bytes).expect("writable");
+        }
+        let after = Tokenizer::from_folder(work.path()).expect("valid");
+        assert_eq!(after.special.bos, before.special.bos);
+        assert_eq!(after.special.eos, before.special.eos);
+        for text in ["", " In the  beginning\n", "日本語 🙂 مرحبا", "it's 2,026"] {
+            let ids = |t: &Tokenizer| t.encode(text, true).expect("it has");
+            assert_eq!(ids(&after), ids(&before), "{text:?}");
+        }
+        let generation = std::fs::read_to_string(work.path().join("generation_config.json"));
+        let eos = crate::common::json(&generation.expect("written"))["eos_token_id"].clone();
+        assert_eq!(
+            eos,
+            json!(before.special.eos.as_ref().map(|eos| before.id(eos)))
+        );
+        seen += 1;
+    }
+    assert!(seen > 0);
 }

@@ -17,9 +17,10 @@ use burn_zoo_parity::{Check, Fixture, Lane, Measured, compare, measure};
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use serde::{Deserialize, Serialize};
 
 /// A bug, and the check that must find it.
-const BUGS: [(&str, &str); 57] = [
+const BUGS: [(&str, &str); 58] = [
     ("ReLU6 without its 6", "stages"),
     ("SiLU as quick GELU", "stages"),
     ("hard swish as SiLU", "stages"),
@@ -39,6 +40,7 @@ const BUGS: [(&str, &str); 57] = [
     ("groups one further", "stages"),
     ("convolution without its bias", "stages"),
     ("linear layer without its bias", "logits"),
+    ("weight of a square layer transposed", "stages"),
     ("largest for the mean", "stages"),
     ("loss summed over the batch", "training loss"),
     ("smoothing over the other classes", "training loss"),
@@ -131,9 +133,58 @@ fn upstream(fixture: &Fixture) -> Tensors {
     all
 }
 
+/// How a bug was found, as docs/results/mutations.json keeps it.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Found {
+    bug: String,
+    /// The first case that shows it.
+    case: String,
+    check: String,
+    /// The first stage that departs, or the worst tensor.
+    place: String,
+    error: f64,
+    limit: f64,
+    /// Whether flex in f32 would have seen it.
+    seen_in_f32: bool,
+}
+
+impl Found {
+    /// Everything but the size of the error, which another machine may round otherwise.
+    fn is_like(&self, other: &Self) -> bool {
+        let key = |f: &Self| {
+            (
+                f.bug.clone(),
+                f.case.clone(),
+                f.check.clone(),
+                f.place.clone(),
+            )
+        };
+        key(self) == key(other) && self.seen_in_f32 == other.seen_in_f32
+    }
+}
+
+/// A table of docs.
+pub fn markdown(found: &[Found]) -> String {
+    let head =
+        "| bug | found by | where | error (limit in f64) | flex in f32 |\n|---|---|---|---|---|\n";
+    let row = |f: &Found| {
+        let sees = if f.seen_in_f32 { "sees it" } else { "does not" };
+        let (case, check, place) = (&f.case, &f.check, &f.place);
+        let (error, limit) = (f.error, f.limit);
+        format!(
+            "| {} | {case} {check} | `{place}` | {error:.1e} (limit {limit:.0e}) | {sees} |\n",
+            f.bug
+        )
+    };
+    found
+        .iter()
+        .map(row)
+        .fold(head.into(), |text, row| text + &row)
+}
+
 /// The first case that passes the bug's place and finds it by this check, and whether flex in f32 would have
 /// seen it in one too.
-fn find_bug(bug: &'static str, by: &str, cases: &[Fixture]) -> Result<String, String> {
+fn find_bug(bug: &'static str, by: &str, cases: &[Fixture]) -> Result<Found, String> {
     let (mut passed, mut others, mut found) = (Vec::new(), Vec::new(), None);
     for fixture in cases {
         let (checks, met) = with_seeded_bug(bug, || exact(fixture));
@@ -164,11 +215,15 @@ fn find_bug(bug: &'static str, by: &str, cases: &[Fixture]) -> Result<String, St
         let (checks, _) = with_seeded_bug(bug, || fast(fixture, &upstream(fixture)));
         checks.iter().any(|check| !check.passed)
     });
-    let sees = if sees { "sees it" } else { "does not" };
-    Ok(format!(
-        "{bug} | {} {by} | {place} | {:.1e} (limit {:.0e}) | {sees}",
-        fixture.name, check.error, check.limit
-    ))
+    Ok(Found {
+        bug: bug.into(),
+        case: fixture.name.clone(),
+        check: by.into(),
+        place: place.into(),
+        error: check.error,
+        limit: check.limit,
+        seen_in_f32: sees,
+    })
 }
 
 #[test]
@@ -180,17 +235,32 @@ fn every_seeded_bug_is_found_by_name_of_its_place() {
         bugs.map(|(bug, by)| (bug, find_bug(bug, by, &cases)))
             .collect::<Vec<_>>()
     };
-    let found: Vec<_> = std::thread::scope(|scope| {
+    let (first, second) = std::thread::scope(|scope| {
         let other = scope.spawn(|| search(&mut { two }));
-        let mut found = search(&mut { one });
-        found.extend(other.join().expect("it ends"));
-        found
+        (search(&mut { one }), other.join().expect("it ends"))
     });
-    for (_, line) in &found {
-        println!("{}", line.as_deref().unwrap_or("?"));
-    }
-    let missed: Vec<_> = found.iter().filter(|(_, found)| found.is_err()).collect();
+    let missed = first
+        .iter()
+        .chain(&second)
+        .filter(|(_, found)| found.is_err());
+    let missed: Vec<_> = missed.collect();
     assert!(missed.is_empty(), "{missed:#?}");
+    // In the order of the list again.
+    let mut halves = [first.into_iter(), second.into_iter()];
+    let found = (0..BUGS.len()).filter_map(|i| halves[i % 2].next()?.1.ok());
+    let found: Vec<Found> = found.collect();
+    let path = crate::repository::root().join("docs/results/mutations.json");
+    if std::env::var_os("BURN_ZOO_UPDATE").is_some() {
+        let json = serde_json::to_string_pretty(&found).expect("JSON");
+        std::fs::write(&path, json + "\n").expect("writable");
+        return;
+    }
+    let expected = std::fs::read_to_string(&path).expect("part of the repository");
+    let expected: Vec<Found> = serde_json::from_str(&expected).expect("a list");
+    assert_eq!(found.len(), expected.len());
+    for (found, expected) in found.iter().zip(&expected) {
+        assert!(found.is_like(expected), "{found:?}, expected {expected:?}");
+    }
 }
 
 /// The same case with other numbers: those of each tensor in another order, and new inputs.

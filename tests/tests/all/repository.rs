@@ -4,7 +4,7 @@ use burn_zoo_parity::Report;
 use std::fs::read_to_string;
 use std::path::PathBuf;
 
-fn root() -> PathBuf {
+pub fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
@@ -63,6 +63,19 @@ fn check_table(page: &str, marker: &str, table: &str) {
     assert!(
         shown == table,
         "{page} differs from what it says it was generated from: run this test with BURN_ZOO_UPDATE=1"
+    );
+}
+
+#[test]
+fn the_table_of_seeded_bugs_is_what_was_found() {
+    let file = "docs/results/mutations.json";
+    let json = read_to_string(root().join(file)).expect("a result");
+    let found: Vec<crate::mutations::Found> = serde_json::from_str(&json).expect("a list");
+    let table = crate::mutations::markdown(&found);
+    check_table(
+        "docs/src/verify.md",
+        &format!("generated from {file}"),
+        &table,
     );
 }
 
