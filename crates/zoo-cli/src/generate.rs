@@ -203,7 +203,7 @@ impl<D> Talk<'_, D> {
         for (text, generated) in texts.iter_mut().zip(&generated) {
             // A text that ends the answer was cut off, with all that followed.
             if generated.reason != StopReason::Asked {
-                text.whole += &text.pieces.rest()?;
+                text.whole += &text.pieces.rest(&text.whole)?;
             }
         }
         if streams {

@@ -62,9 +62,14 @@ pub fn own_tokenizer(pretrained: &Pretrained) -> Result<Tokenizer> {
 
 /// The files of the model's tokenizer, as they are in its folder or as its GGUF file says them.
 pub fn own_text_files(pretrained: &Pretrained) -> Result<Vec<(String, Vec<u8>)>> {
-    match pretrained.weights.metadata.is_empty() {
-        true => read_text_files(folder(pretrained)),
-        false => Ok(Tokenizer::from_gguf(&pretrained.weights)?.files()),
+    let weights = &pretrained.weights;
+    if weights.metadata.is_empty() {
+        return read_text_files(folder(pretrained));
+    }
+    // A file of weights alone can be written too.
+    match weights.gguf_tokenizer()? {
+        Some(_) => Tokenizer::from_gguf(weights)?.files(),
+        None => Ok(Vec::new()),
     }
 }
 
@@ -79,9 +84,16 @@ pub fn cut(row: &mut Vec<usize>, most: usize) -> bool {
     longer
 }
 
+/// The folder of weights, which may be that folder.
+pub fn folder_of(weights: &Path) -> &Path {
+    match weights.is_dir() {
+        true => weights,
+        false => weights.parent().unwrap_or(weights),
+    }
+}
+
 fn folder(pretrained: &Pretrained) -> &Path {
-    let path = &pretrained.weights.path;
-    path.parent().unwrap_or(path)
+    folder_of(&pretrained.weights.path)
 }
 
 impl TextModel {

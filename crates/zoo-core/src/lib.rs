@@ -34,4 +34,4 @@ pub use seeded::seeded;
 #[cfg(feature = "seeded-bugs")]
 pub use seeded::with_seeded_bug;
 pub use stages::{CollectStages, Stages, record};
-pub use text_files::{TEXT_FILES, read_text_files};
+pub use text_files::{TEXT_FILES, read_text_file, read_text_files};

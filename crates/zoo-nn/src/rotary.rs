@@ -165,39 +165,11 @@ impl Rope {
     pub fn to_transformers(&self) -> [(&'static str, Value); 2] {
         let scaling = match self.scaling {
             RopeScaling::Default => Value::Null,
-            RopeScaling::Linear { factor } => json!({ "rope_type": "linear", "factor": factor }),
             // The context of the training is the configuration's.
             RopeScaling::Dynamic { factor, .. } => {
                 json!({ "rope_type": "dynamic", "factor": factor })
             }
-            RopeScaling::Yarn {
-                factor,
-                attention_factor,
-                beta_fast,
-                beta_slow,
-                original_max_position_embeddings,
-                truncate,
-            } => json!({
-                "rope_type": "yarn",
-                "factor": factor,
-                "attention_factor": attention_factor,
-                "beta_fast": beta_fast,
-                "beta_slow": beta_slow,
-                "original_max_position_embeddings": original_max_position_embeddings,
-                "truncate": truncate,
-            }),
-            RopeScaling::Llama3 {
-                factor,
-                low_freq_factor,
-                high_freq_factor,
-                original_max_position_embeddings,
-            } => json!({
-                "rope_type": "llama3",
-                "factor": factor,
-                "low_freq_factor": low_freq_factor,
-                "high_freq_factor": high_freq_factor,
-                "original_max_position_embeddings": original_max_position_embeddings,
-            }),
+            other => json!(other),
         };
         [
             ("rope_theta", json!(self.rope_theta)),

@@ -1,12 +1,8 @@
 use crate::{ChatTemplate, Message, gguf, vocabulary};
 use burn_zoo_checkpoint::LazyTensors;
-use burn_zoo_core::{Error, Result};
-use serde_json::{Value, json as object};
-use std::io::Read;
+use burn_zoo_core::{Error, Result, read_text_file};
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-
-/// The largest tokenizers in use have 40 MB.
-const MOST_BYTES: u64 = 256 << 20;
 
 /// Tokens with a meaning of their own, as text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -125,7 +121,10 @@ impl Tokenizer {
 
     /// `tokenizer.json`, `tokenizer_config.json` and `generation_config.json` that say the same, as
     /// transformers reads them.
-    pub fn files(&self) -> Vec<(String, Vec<u8>)> {
+    ///
+    /// # Errors
+    /// As [`json`](Self::json).
+    pub fn files(&self) -> Result<Vec<(String, Vec<u8>)>> {
         let special = &self.special;
         let tokens = [
             ("bos_token", &special.bos),
@@ -133,30 +132,32 @@ impl Tokenizer {
             ("pad_token", &special.pad),
             ("mask_token", &special.mask),
         ];
-        let mut config = object!({ "tokenizer_class": "PreTrainedTokenizerFast" });
-        let mut generation = object!({});
+        let mut config = json!({ "tokenizer_class": "PreTrainedTokenizerFast" });
+        let mut generation = json!({});
         for (key, token) in tokens {
             let Some(token) = token else { continue };
-            config[key] = object!(token);
+            config[key] = json!(token);
             if key != "mask_token" {
-                generation[format!("{key}_id")] = object!(self.id(token));
+                generation[format!("{key}_id")] = json!(self.id(token));
             }
         }
         if let Some(template) = &self.template {
-            config["chat_template"] = object!(template.source());
+            config["chat_template"] = json!(template.source());
         }
         let file = |name: &str, text: String| (name.to_string(), text.into_bytes());
-        vec![
-            file("tokenizer.json", self.json()),
+        Ok(vec![
+            file("tokenizer.json", self.json()?),
             file("tokenizer_config.json", format!("{config:#}\n")),
             file("generation_config.json", format!("{generation:#}\n")),
-        ]
+        ])
     }
 
     /// The text of its `tokenizer.json`.
-    pub fn json(&self) -> String {
-        // What was read or made can be written.
-        self.inner.to_string(false).unwrap_or_default()
+    ///
+    /// # Errors
+    /// If it cannot be written as JSON.
+    pub fn json(&self) -> Result<String> {
+        self.inner.to_string(false).map_err(|e| self.fail(&e))
     }
 
     /// Token numbers of a text; `special` puts the tokens around it that the model expects.
@@ -200,7 +201,6 @@ impl Tokenizer {
             stream: Box::new(self.inner.decode_stream(skip_special)),
             skip_special,
             ids: Vec::new(),
-            given: String::new(),
         }
     }
 
@@ -279,8 +279,6 @@ pub struct Pieces<'a> {
     stream: Box<Stream<'a>>,
     skip_special: bool,
     ids: Vec<usize>,
-    /// What came.
-    given: String,
 }
 
 type Stream<'a> = tokenizers::DecodeStream<
@@ -300,20 +298,19 @@ impl Pieces<'_> {
     pub fn next(&mut self, id: usize) -> Result<String> {
         let piece = self.stream.step(id as u32);
         let piece = piece.map_err(|e| self.tokenizer.fail(&e))?;
-        let piece = piece.unwrap_or_default();
         self.ids.push(id);
-        self.given += &piece;
-        Ok(piece)
+        Ok(piece.unwrap_or_default())
     }
 
-    /// What is left when no token comes any more: the bytes of an unfinished letter, as the text of all tokens
-    /// has them. Nothing where that text changes letters that came: some decoders spoil a whole run of bytes.
+    /// What is left after the text that `came` when no token comes any more: the bytes of an unfinished letter, as
+    /// the text of all tokens has them. Nothing where that one changes letters that came: some decoders spoil a
+    /// whole run of bytes.
     ///
     /// # Errors
     /// If a number is no token's.
-    pub fn rest(&self) -> Result<String> {
+    pub fn rest(&self, came: &str) -> Result<String> {
         let whole = self.tokenizer.decode(&self.ids, self.skip_special)?;
-        Ok(whole.strip_prefix(&self.given).unwrap_or_default().into())
+        Ok(whole.strip_prefix(came).unwrap_or_default().into())
     }
 }
 
@@ -332,18 +329,7 @@ fn template(config: &Value) -> Option<String> {
 }
 
 fn read(path: &Path) -> Result<String> {
-    let file = std::fs::File::open(path).map_err(Error::io(path, "read"))?;
-    let mut bytes = Vec::new();
-    let read = file.take(MOST_BYTES + 1).read_to_end(&mut bytes);
-    read.map_err(Error::io(path, "read"))?;
-    if bytes.len() as u64 > MOST_BYTES {
-        let message = format!(
-            "has more than {} MiB, which no tokenizer has",
-            MOST_BYTES >> 20
-        );
-        return Err(Error::malformed(path, message));
-    }
-    String::from_utf8(bytes).map_err(|e| Error::malformed(path, e.to_string()))
+    String::from_utf8(read_text_file(path)?).map_err(|e| Error::malformed(path, e.to_string()))
 }
 
 fn json(path: &Path) -> Result<Value> {

@@ -2,8 +2,8 @@
 
 use super::Args;
 use super::place::Place;
-use super::start::folder_of;
 use crate::common::print_json;
+use crate::text::folder_of;
 use burn::module::{AutodiffModule, Module};
 use burn::tensor::DType;
 use burn::tensor::backend::{AutodiffBackend, Backend, BackendTypes};
@@ -167,7 +167,7 @@ impl<L, D> OnDevice<'_, L, D> {
             _ => Vec::new(),
         };
         let (run, resume) = place.open(recipe)?;
-        for (name, bytes) in &beside {
+        for (name, bytes) in beside.iter().filter(|(name, _)| name != "tokenizer.json") {
             write_atomically(&run.file(name), bytes)?;
         }
         if let Some(tokenizer) = &about.tokenizer {

@@ -1,5 +1,6 @@
 use super::Args;
 use crate::source::{self, locate};
+use crate::text::folder_of;
 use burn_zoo::{AutoConfig, find};
 use burn_zoo_core::{Error, Result};
 use burn_zoo_text::Tokenizer;
@@ -72,19 +73,11 @@ impl Start {
     }
 }
 
-/// The folder of weights.
-pub fn folder_of(weights: &Path) -> &Path {
-    match weights.is_dir() {
-        true => weights,
-        false => weights.parent().unwrap_or(weights),
-    }
-}
-
 /// `tokenizer.json` in a folder, or what its older files make one.
 pub fn tokenizer_json(folder: &Path) -> Result<String> {
     let path = folder.join("tokenizer.json");
     match path.is_file() {
         true => std::fs::read_to_string(&path).map_err(Error::io(&path, "read")),
-        false => Ok(Tokenizer::from_folder(folder)?.json()),
+        false => Tokenizer::from_folder(folder)?.json(),
     }
 }
