@@ -2,6 +2,7 @@
 //!
 //! Exit codes: 0 done, 1 failed, 2 wrong usage, 3 a lane that `verify` must run was not, 130 stopped by Ctrl-C (a training run was saved).
 
+mod bench;
 mod common;
 mod encode;
 mod eval;
@@ -66,6 +67,8 @@ enum Command {
     Fetch(fetch::Args),
     /// Write a trained model as its upstream has it, for Python and others
     Export(export::Args),
+    /// Time the jobs that other programs are compared on
+    Bench(bench::Args),
     /// Run a model on tensors from a file, with gradients where asked for
     Forward(forward::Args),
     /// Compare every model with its original on every backend
@@ -91,6 +94,7 @@ pub fn main() -> i32 {
         Command::Classify(args) => encode::classify(&args),
         Command::Fetch(args) => fetch::run(&args),
         Command::Export(args) => export::run(&args),
+        Command::Bench(args) => bench::run(&args),
         Command::Forward(args) => forward::run(&args),
         #[cfg(feature = "verify")]
         Command::Verify(args) => return finish_code(verify::run(&args)),

@@ -2,7 +2,7 @@ use crate::{Init, LayerCache, Linear, Matrix, RmsNorm, dropout};
 use burn::module::Module;
 use burn::tensor::{Tensor, backend::Backend};
 use burn_zoo_core::{Mode, seeded};
-use burn_zoo_ops::{attention, rotate};
+use burn_zoo_ops::{AttentionMask, attention, rotate};
 
 /// The sizes of a [`SelfAttention`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -34,8 +34,8 @@ pub struct SelfAttentionOptions {
 /// What all layers of a forward pass share.
 #[derive(Clone, Debug)]
 pub struct AttentionContext<B: Backend> {
-    /// Added to the scores: [`MaskOptions::mask`](burn_zoo_ops::MaskOptions::mask).
-    pub mask: Option<Tensor<B, 4>>,
+    /// Which keys a query may look at.
+    pub mask: AttentionMask<B>,
     /// Cosine and sine of rotary positions: [`Rope::table`](crate::Rope::table).
     pub rotary: Option<[Tensor<B, 4>; 2]>,
 }
@@ -120,7 +120,9 @@ impl<B: Backend> SelfAttention<B> {
             [key, value] = cache.update(key, value);
         }
         let dropped = |weights| dropout(weights, o.dropout, mode);
-        let mixed = attention(query, key, value, context.mask.as_ref(), o.scale, dropped);
+        let drops = mode == Mode::Train && o.dropout > 0.0;
+        let dropped = drops.then_some(&dropped as &dyn Fn(_) -> _);
+        let mixed = attention(query, key, value, &context.mask, o.scale, dropped);
         let mixed = mixed.swap_dims(1, 2);
         self.o_proj
             .forward(mixed.reshape([batch, sequence, o.num_heads * o.head_dim]))

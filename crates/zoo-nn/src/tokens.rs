@@ -1,7 +1,7 @@
 use crate::{KeyValueCache, Matrix};
-use burn::tensor::{DType, Int, Tensor, TensorData, backend::Backend};
+use burn::tensor::{Int, Tensor, TensorData, backend::Backend};
 use burn_zoo_core::{Arguments, Error, Mode, Network, Result, Stages, seeded};
-use burn_zoo_ops::MaskOptions;
+use burn_zoo_ops::{AttentionMask, MaskOptions};
 use std::collections::BTreeMap;
 
 /// Token numbers of some sequences, and where they stand.
@@ -78,8 +78,7 @@ impl<B: Backend> TokenBatch<B> {
         &self,
         window: Option<usize>,
         cache: Option<&KeyValueCache<B>>,
-        dtype: DType,
-    ) -> Option<Tensor<B, 4>> {
+    ) -> AttentionMask<B> {
         let [_, sequence] = self.input_ids.dims();
         let past = cache.map_or(0, |cache| cache.held(window));
         let keys = past + sequence;
@@ -87,13 +86,12 @@ impl<B: Backend> TokenBatch<B> {
             let [_, all] = mask.dims();
             mask.clone().narrow(1, all - keys, keys)
         };
-        let options = MaskOptions {
+        AttentionMask::new(MaskOptions {
             causal: true,
             window,
             past,
             attention_mask: self.attention_mask.as_ref().map(last),
-        };
-        options.mask(sequence, dtype, &self.input_ids.device())
+        })
     }
 }
 

@@ -86,10 +86,9 @@ impl Activation {
         crate::counter::add_activations(x.shape().num_elements());
         let activation = self.seeded();
         #[cfg(feature = "flex")]
-        let x = match crate::flex::activation(activation, x) {
-            Ok(y) => return y,
-            Err(x) => x,
-        };
+        if let Some(y) = crate::flex::activation(activation, &x) {
+            return y;
+        }
         crate::counter::took_generic_path();
         match activation {
             Activation::Relu => burn::tensor::activation::relu(x),

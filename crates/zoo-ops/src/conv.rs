@@ -69,15 +69,12 @@ pub fn conv2d<B: Backend>(
     counter::add_activations(batch * out_channels * out_h * out_w);
 
     #[cfg(feature = "flex")]
-    let (x, weight) = match crate::flex::conv2d(x, weight, options) {
-        Ok(y) => {
-            return match bias {
-                Some(bias) => y + bias.reshape([1, out_channels, 1, 1]),
-                None => y,
-            };
-        }
-        Err(inputs) => inputs,
-    };
+    if let Some(y) = crate::flex::conv2d(&x, &weight, options) {
+        return match bias {
+            Some(bias) => y + bias.reshape([1, out_channels, 1, 1]),
+            None => y,
+        };
+    }
     counter::took_generic_path();
     let reach = [0, 1].map(|i| options.dilation[i] * ([kernel_h, kernel_w][i] - 1) + 1);
     if reach[0] < options.stride[0] || reach[1] < options.stride[1] {

@@ -21,7 +21,7 @@ mod pool;
 mod quotient;
 
 pub use activation::Activation;
-pub use attention::{MaskOptions, attention, rotate};
+pub use attention::{AttentionMask, MaskOptions, attention, rotate};
 pub use conv::{Conv2dOptions, conv2d};
 pub use counter::{Counts, count};
 pub use linear::linear;

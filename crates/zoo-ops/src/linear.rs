@@ -19,22 +19,24 @@ pub fn linear<B: Backend, const D: usize>(
     let rows = shape[..D - 1].iter().product::<usize>();
     counter::add_flops(2 * (rows * in_features * out_features) as u64);
     let bias = seeded("linear layer without its bias", bias, |_| None);
-    let turned = seeded(
-        "weight of a square layer transposed",
-        weight.transpose(),
-        |w| {
-            if in_features == out_features {
-                w.transpose()
-            } else {
-                w
-            }
-        },
-    );
-    let y = x.reshape([rows, in_features]).matmul(turned);
+    let weight = seeded("weight of a square layer transposed", weight, |weight| {
+        if in_features == out_features {
+            weight.transpose()
+        } else {
+            weight
+        }
+    });
+    shape[D - 1] = out_features;
+    let x = x.reshape([rows, in_features]);
+    #[cfg(feature = "flex")]
+    if let Some(y) = crate::flex::linear(&x, &weight, bias.as_ref()) {
+        return y.reshape(shape);
+    }
+    counter::took_generic_path();
+    let y = x.matmul(weight.transpose());
     let y = match bias {
         Some(bias) => y + bias.unsqueeze(),
         None => y,
     };
-    shape[D - 1] = out_features;
     y.reshape(shape)
 }

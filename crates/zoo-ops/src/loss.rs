@@ -15,22 +15,26 @@ pub fn cross_entropy<B: Backend>(
     label_smoothing: f64,
 ) -> Tensor<B, 1> {
     let [batch, classes] = logits.dims();
+    let label_smoothing = seeded(
+        "smoothing over the other classes",
+        label_smoothing,
+        |share| share * classes as f64 / (classes - 1).max(1) as f64,
+    );
+    let summed = |loss| seeded("loss summed over the batch", loss, |mean| mean * batch as f64);
+    #[cfg(feature = "flex")]
+    if let Some(loss) = crate::flex::cross_entropy(&logits, &targets, label_smoothing) {
+        return summed(loss);
+    }
+    crate::counter::took_generic_path();
     let log_p = log_softmax(logits, 1);
     let picked = log_p
         .clone()
         .gather(1, targets.unsqueeze_dim(1))
         .mean()
         .neg();
-    let picked = seeded("loss summed over the batch", picked, |mean| {
-        mean * batch as f64
-    });
+    let picked = summed(picked);
     if label_smoothing == 0.0 {
         return picked;
     }
-    let label_smoothing = seeded(
-        "smoothing over the other classes",
-        label_smoothing,
-        |share| share * classes as f64 / (classes - 1).max(1) as f64,
-    );
     picked * (1.0 - label_smoothing) - log_p.mean() * label_smoothing
 }

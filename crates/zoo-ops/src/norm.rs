@@ -19,10 +19,9 @@ pub fn batch_norm_train<B: Backend>(
     crate::counter::add_activations(x.shape().num_elements());
     let eps = seeded("training norm's eps a tenth", eps, |eps| eps / 10.0);
     #[cfg(feature = "flex")]
-    let x = match crate::flex::batch_norm_train(x, &weight, &bias, eps) {
-        Ok(done) => return done,
-        Err(x) => x,
-    };
+    if let Some(done) = crate::flex::batch_norm_train(&x, &weight, &bias, eps) {
+        return done;
+    }
     crate::counter::took_generic_path();
     let mean = mean_per_channel(x.clone());
     let centred = x - per_channel(mean.clone());
@@ -53,10 +52,9 @@ pub fn batch_norm_eval<B: Backend>(
     let scale = seeded("norm without its weight", scale, |_| std.recip());
     let shift = bias - mean * scale.clone();
     #[cfg(feature = "flex")]
-    let x = match crate::flex::scale_shift(x, &scale, &shift) {
-        Ok(y) => return y,
-        Err(x) => x,
-    };
+    if let Some(y) = crate::flex::scale_shift(&x, &scale, &shift) {
+        return y;
+    }
     crate::counter::took_generic_path();
     x * per_channel(scale) + per_channel(shift)
 }
@@ -88,18 +86,22 @@ pub fn layer_norm<B: Backend, const D: usize>(
 ) -> Tensor<B, D> {
     crate::counter::add_activations(x.shape().num_elements());
     let eps = seeded("layer norm's eps a tenth", eps, |eps| eps / 10.0);
+    let bias = seeded("layer norm without its bias", bias, |bias| bias * 0.0);
+    let biased = seeded("layer norm with the unbiased variance", true, |_| false);
+    #[cfg(feature = "flex")]
+    if biased && let Some(y) = crate::flex::layer_norm(&x, &weight, &bias, eps) {
+        return y;
+    }
+    crate::counter::took_generic_path();
     let dtype = x.dtype();
     let x = wide(x);
     let centred = x.clone() - x.mean_dim(D - 1);
     let mut variance = (centred.clone() * centred.clone()).mean_dim(D - 1);
-    let features = centred.dims()[D - 1];
-    variance = seeded(
-        "layer norm with the unbiased variance",
-        variance,
-        |variance| variance * (features as f64 / (features - 1) as f64),
-    );
+    if !biased {
+        let features = centred.dims()[D - 1] as f64;
+        variance = variance * (features / (features - 1.0));
+    }
     let y = quotient(centred, (variance + eps).sqrt());
-    let bias = seeded("layer norm without its bias", bias, |bias| bias * 0.0);
     narrow(y, dtype) * weight.unsqueeze() + bias.unsqueeze()
 }
 
@@ -112,11 +114,16 @@ pub fn rms_norm<B: Backend, const D: usize>(
 ) -> Tensor<B, D> {
     crate::counter::add_activations(x.shape().num_elements());
     let eps = seeded("RMS norm's eps a tenth", eps, |eps| eps / 10.0);
-    let dtype = x.dtype();
-    let x = wide(x);
     let x = seeded("RMS norm that takes the mean away", x, |x| {
         x.clone() - x.mean_dim(D - 1)
     });
+    #[cfg(feature = "flex")]
+    if let Some(y) = crate::flex::rms_norm(&x, &weight, eps) {
+        return y;
+    }
+    crate::counter::took_generic_path();
+    let dtype = x.dtype();
+    let x = wide(x);
     let square = (x.clone() * x.clone()).mean_dim(D - 1);
     let y = quotient(x, (square + eps).sqrt());
     narrow(y, dtype) * weight.unsqueeze()

@@ -47,28 +47,36 @@ pub fn adamw_step<B: Backend, const D: usize>(
     lr: f64,
     config: &AdamW,
 ) -> (Tensor<B, D>, Tensor<B, D>, Tensor<B, D>) {
-    let (beta1, beta2) = config.betas;
-    let eps = seeded("AdamW's eps as Burn's", config.eps, |_| 1e-5);
     let grad = seeded("AdamW's decay in the gradient", grad, |grad| {
         grad + param.clone() * config.weight_decay
     });
-    let square = grad.clone() * grad.clone();
-    let (m, v) = match state {
-        Some((m, v)) => (
-            m * beta1 + grad * (1.0 - beta1),
-            v * beta2 + square * (1.0 - beta2),
-        ),
-        None => (grad * (1.0 - beta1), square * (1.0 - beta2)),
-    };
     let step = seeded("AdamW's step from 2", step as f64, |step| step + 1.0);
+    let config = AdamW {
+        betas: config.betas,
+        eps: seeded("AdamW's eps as Burn's", config.eps, |_| 1e-5),
+        weight_decay: seeded("AdamW without decay", config.weight_decay, |_| 0.0),
+    };
+    let (m, v) = state.unwrap_or_else(|| {
+        let zeros = || Tensor::zeros(grad.dims(), (&grad.device(), grad.dtype()));
+        (zeros(), zeros())
+    });
+    #[cfg(feature = "flex")]
+    let [param, m, v] = match crate::flex::adamw_step(param, &grad, [m, v], step, lr, &config) {
+        Ok([param, m, v]) => return (param, m, v),
+        Err(inputs) => inputs,
+    };
+    crate::counter::took_generic_path();
+    let (beta1, beta2) = config.betas;
+    let square = grad.clone() * grad.clone();
+    let m = m * beta1 + grad * (1.0 - beta1);
+    let v = v * beta2 + square * (1.0 - beta2);
     let correction1 = 1.0 - beta1.powf(step);
     let correction2 = 1.0 - beta2.powf(step);
-    let denominator = v.clone().sqrt() / correction2.sqrt() + eps;
-    let decay = seeded("AdamW without decay", config.weight_decay, |_| 0.0);
-    let decayed = if decay == 0.0 {
+    let denominator = v.clone().sqrt() / correction2.sqrt() + config.eps;
+    let decayed = if config.weight_decay == 0.0 {
         param
     } else {
-        param * (1.0 - lr * decay)
+        param * (1.0 - lr * config.weight_decay)
     };
     let param = decayed - m.clone() / denominator * (lr / correction1);
     (param, m, v)
@@ -87,23 +95,41 @@ pub fn sgd_step<B: Backend, const D: usize>(
     lr: f64,
     config: &Sgd,
 ) -> (Tensor<B, D>, Option<Tensor<B, D>>) {
-    let decay = seeded("SGD without decay", config.weight_decay, |_| 0.0);
-    let grad = if decay == 0.0 {
+    let config = Sgd {
+        momentum: config.momentum,
+        weight_decay: seeded("SGD without decay", config.weight_decay, |_| 0.0),
+        nesterov: seeded("SGD without Nesterov", config.nesterov, |_| false),
+    };
+    let dampened = seeded("SGD's first gradient dampened", 1.0, |_| {
+        1.0 - config.momentum
+    });
+    #[cfg(feature = "flex")]
+    let (param, buffer) = match buffer {
+        Some(buffer) if dampened == 1.0 => {
+            match crate::flex::sgd_step(param, &grad, buffer, lr, &config) {
+                Ok([param, buffer]) => return (param, Some(buffer)),
+                Err([param, buffer]) => (param, Some(buffer)),
+            }
+        }
+        buffer => (param, buffer),
+    };
+    crate::counter::took_generic_path();
+    let grad = if config.weight_decay == 0.0 {
         grad
     } else {
-        grad + param.clone() * decay
+        grad + param.clone() * config.weight_decay
     };
     if config.momentum == 0.0 {
         return (param - grad * lr, None);
     }
-    let buffer = match buffer {
+    let mut buffer = match buffer {
         Some(buffer) => buffer * config.momentum + grad.clone(),
         None => grad.clone(),
     };
-    let buffer = seeded("SGD's first gradient dampened", buffer, |b| {
-        b * (1.0 - config.momentum)
-    });
-    let direction = if seeded("SGD without Nesterov", config.nesterov, |_| false) {
+    if dampened != 1.0 {
+        buffer = buffer * dampened;
+    }
+    let direction = if config.nesterov {
         grad + buffer.clone() * config.momentum
     } else {
         buffer.clone()

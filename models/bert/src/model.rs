@@ -8,7 +8,7 @@ use burn_zoo_nn::{
     AttentionContext, Embedding, Init, LayerNorm, Linear, SelfAttention, SelfAttentionOptions,
     TextHead, TokenBatch, dropout, position_ids, rows_at,
 };
-use burn_zoo_ops::{Activation, MaskOptions, linear};
+use burn_zoo_ops::{Activation, AttentionMask, MaskOptions, linear};
 
 /// Sequences of tokens.
 #[derive(Clone, Debug)]
@@ -276,19 +276,15 @@ impl<B: Backend> Bert<B> {
         mode: Mode,
         stages: &mut Option<&mut dyn Stages<B>>,
     ) -> Tensor<B, 3> {
-        let [_, sequence] = tokens.input_ids.dims();
         let mut x = self.embeddings.forward(tokens, mode);
         record(stages, || "embeddings".into(), &x);
-        let mask = MaskOptions {
+        let mask = AttentionMask::new(MaskOptions {
             causal: false,
             window: None,
             past: 0,
             attention_mask: tokens.attention_mask.clone(),
-        };
-        let context = AttentionContext {
-            mask: mask.mask(sequence, x.dtype(), &x.device()),
-            rotary: None,
-        };
+        });
+        let context = AttentionContext { mask, rotary: None };
         for (i, layer) in self.layers.iter().enumerate() {
             let [mixed, output] = layer.forward(x, &context, mode);
             record(stages, || format!("layers.{i}.attention"), &mixed);

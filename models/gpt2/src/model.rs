@@ -175,7 +175,7 @@ impl<B: Backend> CausalLm<B> for Gpt2<B> {
         record(stages, || "embeddings".into(), &x);
         let mut x = dropout(x, self.config.embd_pdrop, mode);
         let context = AttentionContext {
-            mask: batch.causal_mask(None, cache.as_deref(), x.dtype()),
+            mask: batch.causal_mask(None, cache.as_deref()),
             rotary: None,
         };
         for (i, block) in self.h.iter().enumerate() {

@@ -169,7 +169,7 @@ impl<B: Backend> CausalLm<B> for Llama<B> {
         let rotary = rope.table(&positions, self.config.head_dim, dtype, &device);
         // One mask for the layers that see all, and one for those that see a window.
         let [full, sliding] = [None, self.config.sliding_window].map(|window| AttentionContext {
-            mask: batch.causal_mask(window, cache.as_deref(), dtype),
+            mask: batch.causal_mask(window, cache.as_deref()),
             rotary: Some(rotary.clone()),
         });
         for (i, layer) in self.layers.iter().enumerate() {

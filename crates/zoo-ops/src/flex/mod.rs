@@ -2,14 +2,53 @@
 //!
 //! A function generic over `B: Backend` finds out at run time whether `B` is `Flex` or
 //! `Autodiff<Flex>` and takes the tensor's primitive out through `Any`; no trait bound on models
-//! is needed. Every function hands its inputs back when the fast path does not apply.
+//! is needed. Every function gives None where the fast path does not apply.
+
+/// A function that is compiled once for each kind of vector registers, and runs in the best form for the
+/// processor. What it calls must be `#[inline(always)]`, or small.
+macro_rules! vectorized {
+    ($(#[$about:meta])* fn $name:ident<'a>($($arg:ident: $type:ty),* $(,)?) -> $result:ty $body:block) => {
+        $(#[$about])*
+        fn $name<'a>($($arg: $type),*) -> $result {
+            struct Call<'a> {
+                $($arg: $type,)*
+                lifetime: std::marker::PhantomData<&'a ()>,
+            }
+            impl pulp::NullaryFnOnce for Call<'_> {
+                type Output = $result;
+
+                #[inline(always)]
+                fn call(self) -> $result {
+                    let Self { $($arg,)* .. } = self;
+                    $body
+                }
+            }
+            let lifetime = std::marker::PhantomData;
+            pulp::Arch::new().dispatch(Call { $($arg,)* lifetime })
+        }
+    };
+}
 
 mod activation;
+mod attention;
+mod batch_norm;
 mod conv;
 mod gemm;
-mod norm;
+mod layer_norm;
+mod linear;
+mod loss;
+mod math;
+mod optim;
 
-use crate::{Activation, Conv2dOptions, counter};
+pub(crate) use activation::activation;
+pub(crate) use attention::attention;
+pub(crate) use batch_norm::{batch_norm_train, scale_shift};
+pub(crate) use conv::conv2d;
+pub(crate) use layer_norm::{layer_norm, rms_norm};
+pub(crate) use linear::linear;
+pub(crate) use loss::cross_entropy;
+pub(crate) use optim::{adamw_step, sgd_step};
+
 use burn::tensor::backend::{Backend, BackendTypes};
 use burn::tensor::{DType, Tensor, TensorData, TensorPrimitive};
 use burn_autodiff::Autodiff;
@@ -20,7 +59,8 @@ use burn_autodiff::ops::{Backward, OpsKind};
 use burn_flex::{Flex, FlexTensor};
 use std::any::{Any, TypeId};
 
-type Tracked<C> = <Autodiff<Flex, C> as BackendTypes>::FloatTensorPrimitive;
+type Float<B> = <B as BackendTypes>::FloatTensorPrimitive;
+type Tracked<C> = Float<Autodiff<Flex, C>>;
 
 /// Which concrete backend a type parameter stands for.
 enum Kind {
@@ -51,16 +91,53 @@ fn same<T: 'static, U: 'static>(value: T) -> U {
         .expect("the backend was recognised by its type")
 }
 
-fn primitive<B: Backend, P: 'static, const D: usize>(x: Tensor<B, D>) -> P {
-    same(x.into_primitive().tensor())
+fn float<B: Backend, const D: usize>(x: Tensor<B, D>) -> Float<B> {
+    x.into_primitive().tensor()
 }
 
-fn tensor<B: Backend, P: 'static, const D: usize>(x: P) -> Tensor<B, D> {
-    Tensor::from_primitive(TensorPrimitive::Float(same(x)))
+fn tensor<B: Backend, const D: usize>(x: Float<B>) -> Tensor<B, D> {
+    Tensor::from_primitive(TensorPrimitive::Float(x))
 }
 
 fn is_f32<B: Backend, const D: usize>(x: &Tensor<B, D>) -> bool {
     x.dtype() == DType::F32
+}
+
+/// What `forward` gives for primitives of flex, and with it under autodiff the backward pass `op`.
+fn run<B: Backend, O: Backward<Flex, N>, const N: usize>(
+    op: O,
+    inputs: [Float<B>; N],
+    forward: impl FnOnce([FlexTensor; N]) -> (FlexTensor, O::State),
+) -> Float<B> {
+    match kind::<B>().expect("the caller asked before") {
+        Kind::Plain => same(forward(inputs.map(same)).0),
+        Kind::Tracked => tracked::<B, NoCheckpointing, O, N>(op, inputs, forward),
+        Kind::TrackedBalanced => tracked::<B, BalancedCheckpointing, O, N>(op, inputs, forward),
+    }
+}
+
+fn tracked<B: Backend, C: CheckpointStrategy, O: Backward<Flex, N>, const N: usize>(
+    op: O,
+    inputs: [Float<B>; N],
+    forward: impl FnOnce([FlexTensor; N]) -> (FlexTensor, O::State),
+) -> Float<B> {
+    let inputs: [Tracked<C>; N] = inputs.map(same);
+    let nodes = inputs.each_ref().map(|input| input.node.clone());
+    let prep = op.prepare::<C>(nodes).compute_bound().stateful();
+    let (y, state) = forward(inputs.map(|input| input.primitive));
+    same(match prep {
+        OpsKind::Tracked(prep) => prep.finish(state, y),
+        OpsKind::UnTracked(prep) => prep.finish(y),
+    })
+}
+
+/// A tensor of flex as one of `B` that nothing was computed from.
+fn constant<B: Backend>(x: FlexTensor) -> Float<B> {
+    match kind::<B>().expect("the caller asked before") {
+        Kind::Plain => same(x),
+        Kind::Tracked => same(Tracked::<NoCheckpointing>::new(x)),
+        Kind::TrackedBalanced => same(Tracked::<BalancedCheckpointing>::new(x)),
+    }
 }
 
 /// The elements in row-major order, copied only if they are not laid out so.
@@ -78,180 +155,4 @@ fn slice(x: &FlexTensor) -> &[f32] {
 
 fn from_vec(values: Vec<f32>, shape: &[usize]) -> FlexTensor {
     FlexTensor::from_data(TensorData::new(values, shape.to_vec()))
-}
-
-/// `conv2d` without bias; the inputs come back when there is no fast path for them.
-#[allow(clippy::type_complexity)]
-pub(crate) fn conv2d<B: Backend>(
-    x: Tensor<B, 4>,
-    weight: Tensor<B, 4>,
-    options: Conv2dOptions,
-) -> Result<Tensor<B, 4>, (Tensor<B, 4>, Tensor<B, 4>)> {
-    let Some(kind) = kind::<B>() else {
-        return Err((x, weight));
-    };
-    let geometry = conv::Geometry::new(x.dims(), weight.dims(), options);
-    if !is_f32(&x) || !is_f32(&weight) || !geometry.fits(weight.dims()[1]) {
-        return Err((x, weight));
-    }
-    counter::took_fast_path();
-    Ok(match kind {
-        Kind::Plain => tensor(geometry.forward_tensor(primitive(x), primitive(weight)).0),
-        Kind::Tracked => conv2d_tracked::<B, NoCheckpointing>(x, weight, geometry),
-        Kind::TrackedBalanced => conv2d_tracked::<B, BalancedCheckpointing>(x, weight, geometry),
-    })
-}
-
-fn conv2d_tracked<B: Backend, C: CheckpointStrategy>(
-    x: Tensor<B, 4>,
-    weight: Tensor<B, 4>,
-    geometry: conv::Geometry,
-) -> Tensor<B, 4> {
-    let x: Tracked<C> = primitive(x);
-    let weight: Tracked<C> = primitive(weight);
-    let prep = conv::Conv2d
-        .prepare::<C>([x.node, weight.node])
-        .compute_bound()
-        .stateful();
-    let (y, x, weight) = geometry.forward_tensor(x.primitive, weight.primitive);
-    tensor::<B, Tracked<C>, 4>(match prep {
-        OpsKind::Tracked(prep) => prep.finish((geometry, x, weight), y),
-        OpsKind::UnTracked(prep) => prep.finish(y),
-    })
-}
-
-/// Whether `x` has elements and each vector has one value a channel.
-fn per_channel<B: Backend>(x: &Tensor<B, 4>, vectors: [&Tensor<B, 1>; 2]) -> bool {
-    let dims = x.dims();
-    !dims.contains(&0) && vectors.iter().all(|v| v.dims() == [dims[1]])
-}
-
-/// `batch_norm_train`; `x` comes back when there is no fast path for it.
-#[allow(clippy::type_complexity)]
-pub(crate) fn batch_norm_train<B: Backend>(
-    x: Tensor<B, 4>,
-    weight: &Tensor<B, 1>,
-    bias: &Tensor<B, 1>,
-    eps: f64,
-) -> Result<(Tensor<B, 4>, Tensor<B, 1>, Tensor<B, 1>), Tensor<B, 4>> {
-    let Some(kind) = kind::<B>() else {
-        return Err(x);
-    };
-    if !is_f32(&x) || !is_f32(weight) || !is_f32(bias) || !per_channel(&x, [weight, bias]) {
-        return Err(x);
-    }
-    counter::took_fast_path();
-    let (weight, bias) = (weight.clone(), bias.clone());
-    Ok(match kind {
-        Kind::Plain => {
-            let (y, saved) =
-                norm::forward(primitive(x), primitive(weight), primitive(bias), eps as f32);
-            (tensor(y), tensor(saved.mean()), tensor(saved.var()))
-        }
-        Kind::Tracked => batch_norm_tracked::<B, NoCheckpointing>(x, weight, bias, eps),
-        Kind::TrackedBalanced => {
-            batch_norm_tracked::<B, BalancedCheckpointing>(x, weight, bias, eps)
-        }
-    })
-}
-
-fn batch_norm_tracked<B: Backend, C: CheckpointStrategy>(
-    x: Tensor<B, 4>,
-    weight: Tensor<B, 1>,
-    bias: Tensor<B, 1>,
-    eps: f64,
-) -> (Tensor<B, 4>, Tensor<B, 1>, Tensor<B, 1>) {
-    let x: Tracked<C> = primitive(x);
-    let weight: Tracked<C> = primitive(weight);
-    let bias: Tracked<C> = primitive(bias);
-    let prep = norm::BatchNorm
-        .prepare::<C>([x.node, weight.node, bias.node])
-        .compute_bound()
-        .stateful();
-    let (y, saved) = norm::forward(x.primitive, weight.primitive, bias.primitive, eps as f32);
-    let mean = Tracked::<C>::new(saved.mean());
-    let var = Tracked::<C>::new(saved.var());
-    let y = match prep {
-        OpsKind::Tracked(prep) => prep.finish(saved, y),
-        OpsKind::UnTracked(prep) => prep.finish(y),
-    };
-    (tensor(y), tensor(mean), tensor(var))
-}
-
-/// `x · scale[c] + shift[c]`; `x` comes back when there is no fast path for it.
-pub(crate) fn scale_shift<B: Backend>(
-    x: Tensor<B, 4>,
-    scale: &Tensor<B, 1>,
-    shift: &Tensor<B, 1>,
-) -> Result<Tensor<B, 4>, Tensor<B, 4>> {
-    let Some(kind) = kind::<B>() else {
-        return Err(x);
-    };
-    if !is_f32(&x) || !is_f32(scale) || !is_f32(shift) || !per_channel(&x, [scale, shift]) {
-        return Err(x);
-    }
-    counter::took_fast_path();
-    let (scale, shift) = (scale.clone(), shift.clone());
-    Ok(match kind {
-        Kind::Plain => {
-            let (y, ..) = norm::scale_shift(primitive(x), primitive(scale), primitive(shift));
-            tensor(y)
-        }
-        Kind::Tracked => scale_shift_tracked::<B, NoCheckpointing>(x, scale, shift),
-        Kind::TrackedBalanced => scale_shift_tracked::<B, BalancedCheckpointing>(x, scale, shift),
-    })
-}
-
-fn scale_shift_tracked<B: Backend, C: CheckpointStrategy>(
-    x: Tensor<B, 4>,
-    scale: Tensor<B, 1>,
-    shift: Tensor<B, 1>,
-) -> Tensor<B, 4> {
-    let x: Tracked<C> = primitive(x);
-    let scale: Tracked<C> = primitive(scale);
-    let shift: Tracked<C> = primitive(shift);
-    let prep = norm::ScaleShift
-        .prepare::<C>([x.node, scale.node, shift.node])
-        .compute_bound()
-        .stateful();
-    let (y, x, scale) = norm::scale_shift(x.primitive, scale.primitive, shift.primitive);
-    tensor::<B, Tracked<C>, 4>(match prep {
-        OpsKind::Tracked(prep) => prep.finish((x, scale), y),
-        OpsKind::UnTracked(prep) => prep.finish(y),
-    })
-}
-
-/// An activation; `x` comes back when there is no fast path for it.
-pub(crate) fn activation<B: Backend, const D: usize>(
-    activation: Activation,
-    x: Tensor<B, D>,
-) -> Result<Tensor<B, D>, Tensor<B, D>> {
-    let Some(kind) = kind::<B>() else {
-        return Err(x);
-    };
-    if !is_f32(&x) || x.dims().contains(&0) {
-        return Err(x);
-    }
-    counter::took_fast_path();
-    Ok(match kind {
-        Kind::Plain => tensor(activation::forward(activation, primitive(x)).0),
-        Kind::Tracked => activation_tracked::<B, NoCheckpointing, D>(activation, x),
-        Kind::TrackedBalanced => activation_tracked::<B, BalancedCheckpointing, D>(activation, x),
-    })
-}
-
-fn activation_tracked<B: Backend, C: CheckpointStrategy, const D: usize>(
-    activation: Activation,
-    x: Tensor<B, D>,
-) -> Tensor<B, D> {
-    let x: Tracked<C> = primitive(x);
-    let prep = activation::Elementwise
-        .prepare::<C>([x.node])
-        .compute_bound()
-        .stateful();
-    let (y, x) = activation::forward(activation, x.primitive);
-    tensor::<B, Tracked<C>, D>(match prep {
-        OpsKind::Tracked(prep) => prep.finish((activation, x), y),
-        OpsKind::UnTracked(prep) => prep.finish(y),
-    })
 }

@@ -1,5 +1,8 @@
-use super::{contiguous, from_vec, slice};
-use burn::tensor::TensorMetadata;
+use super::math::sum2;
+use super::{constant, contiguous, float, from_vec, is_f32, kind, run, slice, tensor};
+use crate::counter;
+use burn::tensor::backend::Backend;
+use burn::tensor::{Tensor, TensorMetadata};
 use burn_autodiff::{
     checkpoint::base::Checkpointer,
     grads::Gradients,
@@ -10,7 +13,7 @@ use rayon::prelude::*;
 
 /// What the backward pass needs.
 #[derive(Clone, Debug)]
-pub(super) struct Saved {
+struct Saved {
     x: FlexTensor,
     weight: FlexTensor,
     /// Per channel: mean, biased variance, 1 / sqrt(variance + eps).
@@ -18,14 +21,6 @@ pub(super) struct Saved {
 }
 
 impl Saved {
-    pub fn mean(&self) -> FlexTensor {
-        self.column(0)
-    }
-
-    pub fn var(&self) -> FlexTensor {
-        self.column(1)
-    }
-
     fn column(&self, i: usize) -> FlexTensor {
         from_vec(
             self.stats.iter().map(|s| s[i]).collect(),
@@ -40,25 +35,64 @@ fn dims(x: &FlexTensor) -> [usize; 3] {
     [shape[0], shape[1], shape[2] * shape[3]]
 }
 
-/// Sums `f(element of a, element of b)`: sixteen partial sums a compiler can keep in registers,
-/// added up in f64 a plane at a time.
-#[inline(always)]
-fn sum2(a: &[f32], b: &[f32], f: impl Fn(f32, f32) -> f32) -> f64 {
-    const LANES: usize = 16;
-    let mut lanes = [0.0f32; LANES];
-    let (a_blocks, a_rest) = a.as_chunks::<LANES>();
-    let (b_blocks, b_rest) = b.as_chunks::<LANES>();
-    for (a, b) in a_blocks.iter().zip(b_blocks) {
-        for i in 0..LANES {
-            lanes[i] += f(a[i], b[i]);
-        }
-    }
-    let rest = a_rest.iter().zip(b_rest).map(|(a, b)| f64::from(f(*a, *b)));
-    lanes.iter().map(|v| f64::from(*v)).chain(rest).sum()
+/// Whether `x` has elements and each vector has one value a channel.
+fn fits<B: Backend>(x: &Tensor<B, 4>, vectors: [&Tensor<B, 1>; 2]) -> bool {
+    let dims = x.dims();
+    let vector = |v: &Tensor<B, 1>| is_f32(v) && v.dims() == [dims[1]];
+    kind::<B>().is_some() && is_f32(x) && !dims.contains(&0) && vectors.into_iter().all(vector)
 }
 
-/// Normalises with the batch's statistics; see [`crate::batch_norm_train`].
-pub(super) fn forward(
+/// See [`crate::batch_norm_train`].
+#[allow(clippy::type_complexity)]
+pub(crate) fn batch_norm_train<B: Backend>(
+    x: &Tensor<B, 4>,
+    weight: &Tensor<B, 1>,
+    bias: &Tensor<B, 1>,
+    eps: f64,
+) -> Option<(Tensor<B, 4>, Tensor<B, 1>, Tensor<B, 1>)> {
+    if !fits(x, [weight, bias]) {
+        return None;
+    }
+    counter::took_fast_path();
+    let mut statistics = None;
+    let inputs = [
+        float(x.clone()),
+        float(weight.clone()),
+        float(bias.clone()),
+    ];
+    let y = run::<B, _, 3>(BatchNorm, inputs, |[x, weight, bias]| {
+        let (y, saved) = forward(x, weight, bias, eps as f32);
+        statistics = Some([saved.column(0), saved.column(1)]);
+        (y, saved)
+    });
+    let [mean, var] = statistics?.map(|column| tensor(constant::<B>(column)));
+    Some((tensor(y), mean, var))
+}
+
+/// `x · scale[c] + shift[c]`.
+pub(crate) fn scale_shift<B: Backend>(
+    x: &Tensor<B, 4>,
+    scale: &Tensor<B, 1>,
+    shift: &Tensor<B, 1>,
+) -> Option<Tensor<B, 4>> {
+    if !fits(x, [scale, shift]) {
+        return None;
+    }
+    counter::took_fast_path();
+    let inputs = [
+        float(x.clone()),
+        float(scale.clone()),
+        float(shift.clone()),
+    ];
+    let y = run::<B, _, 3>(ScaleShift, inputs, |[x, scale, shift]| {
+        let (x, scale, shift) = (contiguous(x), contiguous(scale), contiguous(shift));
+        (apply(&x, slice(&scale), slice(&shift)), (x, scale))
+    });
+    Some(tensor(y))
+}
+
+/// Normalises with the batch's statistics.
+fn forward(
     x: FlexTensor,
     weight: FlexTensor,
     bias: FlexTensor,
@@ -105,16 +139,6 @@ pub(super) fn forward(
     (y, Saved { x, weight, stats })
 }
 
-/// `x · scale[c] + shift[c]`, and the contiguous `x` and `scale` for the backward pass.
-pub(super) fn scale_shift(
-    x: FlexTensor,
-    scale: FlexTensor,
-    shift: FlexTensor,
-) -> (FlexTensor, FlexTensor, FlexTensor) {
-    let (x, scale, shift) = (contiguous(x), contiguous(scale), contiguous(shift));
-    (apply(&x, slice(&scale), slice(&shift)), x, scale)
-}
-
 fn apply(x: &FlexTensor, scale: &[f32], shift: &[f32]) -> FlexTensor {
     let [_, channels, plane] = dims(x);
     let arch = pulp::Arch::new();
@@ -138,7 +162,7 @@ fn apply(x: &FlexTensor, scale: &[f32], shift: &[f32]) -> FlexTensor {
 /// With `x̂ = (x - mean) · invstd` and `N` values a channel:
 /// `db = Σ dy`, `dw = Σ dy x̂`, `dx = w · invstd · (dy - db / N - x̂ dw / N)`.
 #[derive(Debug)]
-pub(super) struct BatchNorm;
+struct BatchNorm;
 
 impl Backward<Flex, 3> for BatchNorm {
     type State = Saved;
@@ -196,7 +220,7 @@ impl Backward<Flex, 3> for BatchNorm {
 
 /// Backward of [`scale_shift`]: `dx = dy · scale[c]`, `dscale = Σ dy x`, `dshift = Σ dy`.
 #[derive(Debug)]
-pub(super) struct ScaleShift;
+struct ScaleShift;
 
 impl Backward<Flex, 3> for ScaleShift {
     type State = (FlexTensor, FlexTensor);
