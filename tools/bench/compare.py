@@ -6,6 +6,7 @@ Ends with 1 if results are not the same. Leave the machine idle.
 """
 
 import argparse
+import datetime
 import json
 import math
 import platform
@@ -22,6 +23,15 @@ HERE = Path(__file__).parent
 def run(command):
     done = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True)
     return json.loads(done.stdout)
+
+
+def processor():
+    """The processor's name and the widest vectors that it has."""
+    info = Path("/proc/cpuinfo")
+    text = info.read_text() if info.exists() else ""
+    names = [line.split(":")[1].strip() for line in text.splitlines() if line.startswith("model name")]
+    wide = next((f" with {name}" for name in ("avx512f", "avx2") if f" {name} " in text), "")
+    return (names[0] if names else platform.machine()) + wide
 
 
 def main():
@@ -65,7 +75,8 @@ def main():
     print(f"geometric mean of the ratios {mean:.2f}")
     if args.json:
         about = {
-            "machine": platform.processor() or platform.machine(),
+            "machine": processor(),
+            "date": datetime.date.today().isoformat(),
             "threads": args.threads,
             "rounds": args.rounds,
             "pytorch": theirs["program"],

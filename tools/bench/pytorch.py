@@ -19,9 +19,6 @@ import torchvision
 from formula import numbers, weight, whole
 from torch import nn
 
-VOCABULARY = 65
-
-
 class Block(nn.Module):
     def __init__(self, heads, size):
         super().__init__()
@@ -44,12 +41,12 @@ class Gpt(nn.Module):
 
     NAMES = [("attn_proj", "attn.c_proj"), ("mlp_proj", "mlp.c_proj"), ("c_attn", "attn.c_attn"), ("c_fc", "mlp.c_fc")]
 
-    def __init__(self, layers, heads, size, sequence):
+    def __init__(self, layers, heads, size, vocabulary, sequence):
         super().__init__()
-        self.wte, self.wpe = nn.Embedding(VOCABULARY, size), nn.Embedding(sequence, size)
+        self.wte, self.wpe = nn.Embedding(vocabulary, size), nn.Embedding(sequence, size)
         self.h = nn.ModuleList(Block(heads, size) for _ in range(layers))
         self.ln_f = nn.LayerNorm(size)
-        self.lm_head = nn.Linear(size, VOCABULARY, bias=False)
+        self.lm_head = nn.Linear(size, vocabulary, bias=False)
 
     def forward(self, ids):
         x = self.wte(ids) + self.wpe.weight[: ids.shape[1]]
@@ -75,10 +72,18 @@ def image_model(name):
         model = torchvision.models.resnet18(num_classes=10)
         model.conv1 = nn.Conv2d(3, 64, 3, padding=1, bias=False)
         model.maxpool = nn.Identity()
+    elif name == "efficientnet_lite0":
+        import timm
+
+        model = timm.create_model("tf_efficientnet_lite0")
     else:
         model = getattr(torchvision.models, name)()
+    return fill(model)
+
+
+def fill(model):
     for key, value in model.state_dict().items():
-        if value.dim() > 0:
+        if value.is_floating_point():
             value.copy_(torch.from_numpy(weight(key, tuple(value.shape))))
     return model
 
@@ -126,13 +131,24 @@ def images(name, batch, side, train=False):
     return training(model, torch.optim.SGD(model.parameters(), 1e-2, momentum=0.9, fused=True), x, batch)
 
 
-def gpt(layers, heads, size, batch, sequence, train=True):
-    model = Gpt(layers, heads, size, sequence).fill()
-    ids = torch.from_numpy(whole("input_ids", batch * sequence, VOCABULARY)).reshape(batch, sequence)
+def gpt(layers, heads, size, vocabulary, batch, sequence, train=True):
+    model = Gpt(layers, heads, size, vocabulary, sequence).fill()
+    ids = torch.from_numpy(whole("input_ids", batch * sequence, vocabulary)).reshape(batch, sequence)
     if not train:
         return inference(lambda: model(ids))
     optimizer = torch.optim.AdamW(model.parameters(), 1e-3, weight_decay=1e-2, fused=True)
     return training(model, optimizer, ids, batch * sequence)
+
+
+def bert(layers, heads, size, batch, sequence):
+    from transformers import BertConfig, BertModel
+
+    config = BertConfig(
+        num_hidden_layers=layers, num_attention_heads=heads, hidden_size=size, intermediate_size=4 * size
+    )
+    model = fill(BertModel(config, add_pooling_layer=False)).eval()
+    ids = torch.from_numpy(whole("input_ids", batch * sequence, config.vocab_size)).reshape(batch, sequence)
+    return inference(lambda: model(ids).last_hidden_state)
 
 
 def matmul(size):
@@ -158,12 +174,17 @@ JOBS = {
     "resnet18-infer-b1": lambda: images("resnet18", 1, 224),
     "resnet18-infer-b8": lambda: images("resnet18", 8, 224),
     "resnet18-cifar-train-b16": lambda: images("resnet18_cifar", 16, 32, train=True),
-    "gpt-4x128-train-b12": lambda: gpt(4, 4, 128, 12, 64),
-    "gpt-6x384-train-b4": lambda: gpt(6, 6, 384, 4, 256),
+    "gpt-4x128-train-b12": lambda: gpt(4, 4, 128, 65, 12, 64),
+    "gpt-6x384-train-b4": lambda: gpt(6, 6, 384, 65, 4, 256),
     "resnet50-infer-b1": lambda: images("resnet50", 1, 224),
+    "resnet50-infer-b8": lambda: images("resnet50", 8, 224),
     "mobilenet_v2-infer-b1": lambda: images("mobilenet_v2", 1, 224),
-    "efficientnet_b0-infer-b1": lambda: images("efficientnet_b0", 1, 224),
-    "gpt-6x384-infer-b4": lambda: gpt(6, 6, 384, 4, 256, train=False),
+    "mobilenet_v2-infer-b8": lambda: images("mobilenet_v2", 8, 224),
+    "efficientnet_lite0-infer-b1": lambda: images("efficientnet_lite0", 1, 224),
+    "gpt-6x384-infer-b4": lambda: gpt(6, 6, 384, 65, 4, 256, train=False),
+    "gpt2-124m-train-b1x256": lambda: gpt(12, 12, 768, 50257, 1, 256),
+    "minilm-l6-infer-b1": lambda: bert(6, 12, 384, 1, 128),
+    "minilm-l6-infer-b32": lambda: bert(6, 12, 384, 32, 128),
 }
 
 

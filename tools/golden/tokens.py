@@ -200,6 +200,17 @@ LOOPS = """{% set ns = namespace(count=0) %}
 {% if ns.count >= 3 %}{% break %}{% endif %}
 {% endfor %}
 {% if add_generation_prompt %}Assistant:{% endif %}"""
+# What the assistant says is marked, as for training on it alone.
+MARKED = """{%- for message in messages %}
+  {%- if message.role == 'assistant' %}
+    {% generation %}
+      {{- message.content + eos_token }}
+    {% endgeneration %}
+  {%- else %}
+    {{- '<|' + message.role + '|>' + message.content + '\\n' }}
+  {%- endif %}
+  {%- generation -%} {% if loop.last %}.{% endif %} {%- endgeneration -%}
+{%- endfor %}"""
 CONVERSATIONS = [
     [{"role": "user", "content": "What is 2 < 3 & 'four'?"}],
     [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi 😀"}],
@@ -214,7 +225,7 @@ CONVERSATIONS = [
 def chat():
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=trained(["<s>", "</s>"]), bos_token="<s>", eos_token="</s>")
     cases = []
-    for template in (CHATML, INST, LOOPS):
+    for template in (CHATML, INST, LOOPS, MARKED):
         for conversation in CONVERSATIONS:
             for prompt in (False, True):
                 text = tokenizer.apply_chat_template(

@@ -85,18 +85,29 @@ impl BlockArgs {
 
 /// Limits the threads that compute; must come before anything is computed.
 pub fn set_threads(threads: Option<usize>) -> Result<usize> {
-    if let Some(threads) = threads {
-        if threads == 0 || threads > 1024 {
-            return Err(Error::usage(
-                "--threads",
-                format!("must be 1 to 1024, got {threads}"),
-            ));
-        }
-        // Asked for twice in one process, the first number stays.
-        let _ = rayon::ThreadPoolBuilder::new()
-            .num_threads(threads)
-            .build_global();
+    if let Some(threads) = threads.filter(|n| *n == 0 || *n > 1024) {
+        return Err(Error::usage(
+            "--threads",
+            format!("must be 1 to 1024, got {threads}"),
+        ));
     }
+    let asked = std::env::var("RAYON_NUM_THREADS")
+        .ok()
+        .and_then(|n| n.parse().ok());
+    let available = || std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = threads
+        .or(asked.filter(|n| *n > 0))
+        .unwrap_or_else(available);
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+    // This thread takes part, so that what it hands out begins at once. Not if it were the only one: what another thread
+    // hands out would wait for it.
+    let pool = if threads > 1 {
+        pool.use_current_thread()
+    } else {
+        pool
+    };
+    // Asked for twice in one process, the first number stays.
+    let _ = pool.build_global();
     Ok(rayon::current_num_threads())
 }
 

@@ -76,12 +76,20 @@ enum Command {
     Verify(verify::Args),
 }
 
+/// Tensors come and go by the megabyte: the system's allocator would give each back and ask for zeroed pages again.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Runs the command line of this process and gives its exit code.
 pub fn main() -> i32 {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return wrong_usage(&error),
     };
+    // These two have an option for it.
+    if !matches!(cli.command, Command::Train(_) | Command::Bench(_)) {
+        let _ = common::set_threads(None);
+    }
     finish(match cli.command {
         Command::List(args) => list::run(&args),
         Command::Info(args) => info::run(&args),

@@ -34,7 +34,13 @@ impl Factor for Matrix<'_> {
         let axis = |len, step| Axis::new([1, 1, len], [0, 0, step]);
         let lines_axis = axis(lines.end, self.line);
         let depth_axis = axis(depth.end, self.step);
-        pack(self.data, (&lines_axis, lines), (&depth_axis, depth), width, out);
+        pack(
+            self.data,
+            (&lines_axis, lines),
+            (&depth_axis, depth),
+            width,
+            out,
+        );
     }
 }
 
@@ -86,9 +92,13 @@ impl<'a> Axis<'a> {
             let len = (columns - column).min(range.end - at);
             let start = row / rows * self.steps[0] + row % rows * self.steps[1];
             match self.table {
-                Some(table) => table[column..column + len].iter().for_each(|place| add(start + place, 1)),
+                Some(table) => table[column..column + len]
+                    .iter()
+                    .for_each(|place| add(start + place, 1)),
                 None if self.steps[2] == 1 => add(start + column, len),
-                None => (column..column + len).for_each(|column| add(start + column * self.steps[2], 1)),
+                None => {
+                    (column..column + len).for_each(|column| add(start + column * self.steps[2], 1))
+                }
             }
             at += len;
         }
@@ -114,7 +124,13 @@ impl<'a> Grid<'a> {
 
 impl Factor for Grid<'_> {
     fn pack(&self, lines: Range<usize>, depth: Range<usize>, width: usize, out: &mut [f32]) {
-        pack(self.data, (&self.lines, lines), (&self.depth, depth), width, out);
+        pack(
+            self.data,
+            (&self.lines, lines),
+            (&self.depth, depth),
+            width,
+            out,
+        );
     }
 }
 

@@ -21,7 +21,12 @@ pub fn interleave(data: &[f32], starts: &[usize], width: usize, out: &mut [f32])
                 // above; `out` has 16 times `width` numbers, and no more than `width - 16 * i` lines are left.
                 #[allow(unsafe_code)]
                 unsafe {
-                    square(data[p..].as_ptr(), starts, width, out[16 * i..].as_mut_ptr());
+                    square(
+                        data[p..].as_ptr(),
+                        starts,
+                        width,
+                        out[16 * i..].as_mut_ptr(),
+                    );
                 }
             }
         }
@@ -52,7 +57,12 @@ unsafe fn square(data: *const f32, starts: &[usize], width: usize, out: *mut f32
     // In each quarter of a register: first pairs of lines, then fours.
     let mut fours = [_mm512_setzero_ps(); 16];
     for i in 0..4 {
-        let [a, b, c, d] = [rows[4 * i], rows[4 * i + 1], rows[4 * i + 2], rows[4 * i + 3]];
+        let [a, b, c, d] = [
+            rows[4 * i],
+            rows[4 * i + 1],
+            rows[4 * i + 2],
+            rows[4 * i + 3],
+        ];
         let low = wide(_mm512_unpacklo_ps(a, b), _mm512_unpacklo_ps(c, d));
         let high = wide(_mm512_unpackhi_ps(a, b), _mm512_unpackhi_ps(c, d));
         for (j, [ab, cd]) in [low, high].into_iter().enumerate() {
@@ -64,8 +74,14 @@ unsafe fn square(data: *const f32, starts: &[usize], width: usize, out: *mut f32
     let mask = ((1u32 << starts.len()) - 1) as u16;
     for j in 0..4 {
         let [a, b, c, d] = [fours[j], fours[4 + j], fours[8 + j], fours[12 + j]];
-        let early = [_mm512_shuffle_f32x4::<0x44>(a, b), _mm512_shuffle_f32x4::<0x44>(c, d)];
-        let late = [_mm512_shuffle_f32x4::<0xee>(a, b), _mm512_shuffle_f32x4::<0xee>(c, d)];
+        let early = [
+            _mm512_shuffle_f32x4::<0x44>(a, b),
+            _mm512_shuffle_f32x4::<0x44>(c, d),
+        ];
+        let late = [
+            _mm512_shuffle_f32x4::<0xee>(a, b),
+            _mm512_shuffle_f32x4::<0xee>(c, d),
+        ];
         let columns = [
             _mm512_shuffle_f32x4::<0x88>(early[0], early[1]),
             _mm512_shuffle_f32x4::<0xdd>(early[0], early[1]),

@@ -86,9 +86,10 @@ impl Activation {
         crate::counter::add_activations(x.shape().num_elements());
         let activation = self.seeded();
         #[cfg(feature = "flex")]
-        if let Some(y) = crate::flex::activation(activation, &x) {
-            return y;
-        }
+        let x = match crate::flex::activation(activation, x) {
+            Ok(y) => return y,
+            Err(x) => x,
+        };
         crate::counter::took_generic_path();
         match activation {
             Activation::Relu => burn::tensor::activation::relu(x),

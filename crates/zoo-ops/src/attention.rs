@@ -108,7 +108,9 @@ impl<B: Backend> AttentionMask<B> {
 impl<B: Backend> AttentionMask<B> {
     /// How many keys after its own a query sees; None if all.
     pub(crate) fn ahead(&self) -> Option<usize> {
-        self.options.causal.then_some(self.least.unsigned_abs() as usize)
+        self.options
+            .causal
+            .then_some(self.least.unsigned_abs() as usize)
     }
 
     pub(crate) fn window(&self) -> Option<usize> {

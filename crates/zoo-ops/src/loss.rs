@@ -20,7 +20,11 @@ pub fn cross_entropy<B: Backend>(
         label_smoothing,
         |share| share * classes as f64 / (classes - 1).max(1) as f64,
     );
-    let summed = |loss| seeded("loss summed over the batch", loss, |mean| mean * batch as f64);
+    let summed = |loss| {
+        seeded("loss summed over the batch", loss, |mean| {
+            mean * batch as f64
+        })
+    };
     #[cfg(feature = "flex")]
     if let Some(loss) = crate::flex::cross_entropy(&logits, &targets, label_smoothing) {
         return summed(loss);

@@ -13,16 +13,24 @@ pub fn max_pool2d<B: Backend>(
     stride: usize,
     padding: usize,
 ) -> Tensor<B, 4> {
-    let y = module::max_pool2d(
-        x,
-        [kernel_size; 2],
-        [stride; 2],
-        [padding; 2],
-        [1, 1],
-        false,
-    );
+    let y = pooled(x, kernel_size, stride, padding);
     crate::counter::add_activations(y.shape().num_elements());
     y
+}
+
+fn pooled<B: Backend>(
+    x: Tensor<B, 4>,
+    kernel_size: usize,
+    stride: usize,
+    padding: usize,
+) -> Tensor<B, 4> {
+    #[cfg(feature = "flex")]
+    if let Some(y) = crate::flex::max_pool2d(&x, kernel_size, stride, padding) {
+        return y;
+    }
+    crate::counter::took_generic_path();
+    let [size, strides, zeros] = [kernel_size, stride, padding].map(|n| [n; 2]);
+    module::max_pool2d(x, size, strides, zeros, [1, 1], false)
 }
 
 /// Mean over height and width: `[batch, channels, height, width]` to `[batch, channels]`.

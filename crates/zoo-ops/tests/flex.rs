@@ -9,7 +9,7 @@ use burn::tensor::backend::AutodiffBackend;
 use burn::tensor::{DType, Tensor};
 use burn_flex::Flex;
 use burn_zoo_ops::{Activation, Conv2dOptions, Counts};
-use burn_zoo_ops::{batch_norm_eval, batch_norm_train, conv2d, count};
+use burn_zoo_ops::{batch_norm_eval, batch_norm_train, conv2d, count, max_pool2d};
 use common::{Fast, Truth, close, close_sums, gradient, leaf, values};
 use proptest::prelude::*;
 
@@ -81,6 +81,45 @@ proptest! {
     }
 
     #[test]
+    fn minimal_filtering_equals_the_generic_form(
+        batch in 3usize..6,
+        (inputs, outputs) in (16usize..24, 16usize..24),
+        (height, width) in (14usize..24, 14usize..40),
+        padding in (0usize..3, 0usize..3),
+        seed in 0u64..1000,
+    ) {
+        let options = Conv2dOptions {
+            padding: padding.into(),
+            ..Conv2dOptions::default()
+        };
+        let (x, weight) = ([batch, inputs, height, width], [outputs, inputs, 3, 3]);
+        let fast = convolve::<Fast>(x, weight, options, false, seed, DType::F32);
+        let truth = convolve::<Truth>(x, weight, options, false, seed, DType::F64);
+        close("output", &fast[0], &truth[0])?;
+        close("input gradient", &fast[1], &truth[1])?;
+        let [out_h, out_w] = options.output_size([height, width], [3, 3]);
+        close_sums("weight gradient", &fast[2], &truth[2], batch * out_h * out_w)?;
+    }
+
+    #[test]
+    fn max_pool2d_equals_the_generic_form(
+        (batch, channels) in (1usize..4, 1usize..4),
+        (height, width) in (1usize..14, 1usize..14),
+        kernel_size in 1usize..5,
+        stride in 1usize..4,
+        padding in 0usize..3,
+        seed in 0u64..1000,
+    ) {
+        prop_assume!(2 * padding <= kernel_size && kernel_size <= 2 * padding + height.min(width));
+        let shape = [batch, channels, height, width];
+        let (fast, counts) = count(|| pool::<Fast>(shape, [kernel_size, stride, padding], seed, DType::F32));
+        prop_assert_eq!((counts.fast, counts.generic), (1, 0));
+        let truth = pool::<Truth>(shape, [kernel_size, stride, padding], seed, DType::F64);
+        close("output", &fast[0], &truth[0])?;
+        close("input gradient", &fast[1], &truth[1])?;
+    }
+
+    #[test]
     fn batch_norm_equals_the_generic_form(
         (batch, channels) in (1usize..6, 1usize..9),
         (height, width) in (1usize..14, 1usize..14),
@@ -99,6 +138,29 @@ proptest! {
             close_sums(what, &fast[i], &truth[i], terms)?;
         }
     }
+}
+
+/// Output and input gradient of a pooling.
+fn pool<B: AutodiffBackend>(
+    shape: [usize; 4],
+    [kernel_size, stride, padding]: [usize; 3],
+    seed: u64,
+    dtype: DType,
+) -> [Vec<f64>; 2] {
+    let x = leaf::<B, 4>(shape, seed, dtype);
+    let y = max_pool2d(x.clone(), kernel_size, stride, padding);
+    let side = leaf::<B, 4>(y.dims(), seed + 1, dtype);
+    let grads = (y.clone() * side).sum().backward();
+    [values(&y), gradient(&x, &grads)]
+}
+
+#[test]
+fn the_largest_of_what_is_no_number_is_none_either() {
+    let numbers = [1.0, f32::NAN, 3.0, 0.0, 5.0, 2.0, f32::INFINITY, 7.0, 8.0];
+    let x = Tensor::<Fast, 1>::from_floats(numbers, &Default::default()).reshape([1, 1, 3, 3]);
+    let y = values(&max_pool2d(x, 2, 1, 0));
+    assert!(y[0].is_nan() && y[1].is_nan());
+    assert_eq!(y[2..], [f64::INFINITY, 8.0]);
 }
 
 fn normalise<B: AutodiffBackend>(

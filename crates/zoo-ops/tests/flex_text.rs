@@ -10,9 +10,7 @@ use burn_zoo_ops::{
     AdamW, AttentionMask, MaskOptions, Sgd, adamw_step, attention, count, cross_entropy,
     layer_norm, linear, rms_norm, sgd_step,
 };
-use common::{
-    Fast, Truth, close, close_beside, close_sums, gradient, leaf, leaf_around, values,
-};
+use common::{Fast, Truth, close, close_beside, close_sums, gradient, leaf, leaf_around, values};
 use proptest::prelude::*;
 
 /// Which keys are seen, and how inputs lie in memory.
@@ -60,7 +58,11 @@ fn attend<B: AutodiffBackend>(case: &Case, dtype: DType) -> [Vec<f64>; 4] {
     let keys = case.past + case.queries;
     // As projections give them: heads side by side.
     let input = |rows: usize, heads: usize, seed: u64| {
-        leaf::<B, 4>([case.batch, rows, heads, case.head_dim], case.seed + seed, dtype)
+        leaf::<B, 4>(
+            [case.batch, rows, heads, case.head_dim],
+            case.seed + seed,
+            dtype,
+        )
     };
     let query = input(case.queries, case.shared * case.group, 0);
     let [key, value] = [1, 2].map(|seed| input(keys, case.shared, seed));
@@ -83,7 +85,14 @@ fn attend<B: AutodiffBackend>(case: &Case, dtype: DType) -> [Vec<f64>; 4] {
     });
     let heads = |x: &Tensor<B, 4>| x.clone().swap_dims(1, 2);
     // Large enough that softmax is no mean.
-    let y = attention(heads(&query) * 4.0, heads(&key), heads(&value), &mask, 0.7, None);
+    let y = attention(
+        heads(&query) * 4.0,
+        heads(&key),
+        heads(&value),
+        &mask,
+        0.7,
+        None,
+    );
     let side = leaf::<B, 4>(y.dims(), case.seed + 3, dtype);
     let grads = (y.clone() * side).sum().backward();
     [
@@ -279,8 +288,14 @@ fn optimizers_equal_their_generic_forms_and_change_nothing_that_is_shared() {
         let before = numbers(0);
         let (mut param, mut state) = (before.clone(), None);
         for step in 1..5 {
-            let (next, m, v) =
-                adamw_step(param.clone(), numbers(step), state.clone(), step, 1e-2, &config);
+            let (next, m, v) = adamw_step(
+                param.clone(),
+                numbers(step),
+                state.clone(),
+                step,
+                1e-2,
+                &config,
+            );
             (param, state) = (next, Some((m, v)));
         }
         let (m, v) = state.expect("four steps");
@@ -295,7 +310,11 @@ fn optimizers_equal_their_generic_forms_and_change_nothing_that_is_shared() {
             for step in 1..5 {
                 (param, buffer) = sgd_step(param, numbers(step), buffer, 1e-2, &config);
             }
-            all.extend([host(&param), host(&buffer.expect("momentum")), host(&before)]);
+            all.extend([
+                host(&param),
+                host(&buffer.expect("momentum")),
+                host(&before),
+            ]);
         }
         all
     }
@@ -358,6 +377,9 @@ fn what_is_no_number_stays_so_and_extremes_are_right() {
     };
     assert!(loss([0.0, f32::NAN, 0.0, 0.0]).is_nan());
     assert_eq!(loss([-1e30, 1e30, 0.0, 0.0]), 0.0);
-    assert_eq!(loss([f32::NEG_INFINITY, 5.0, f32::NEG_INFINITY, -1e30]), 0.0);
+    assert_eq!(
+        loss([f32::NEG_INFINITY, 5.0, f32::NEG_INFINITY, -1e30]),
+        0.0
+    );
     assert_eq!(loss([0.0, -1e4, f32::NEG_INFINITY, -1e30]), 1e4);
 }

@@ -42,10 +42,22 @@ pub struct Check {
     pub worst: String,
     /// The first stage of the forward pass whose own error is above the limit.
     pub first: Option<String>,
+    /// The error of each stage, in the order of the forward pass, where stages are what is compared.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stages: Vec<Stage>,
     /// Why nothing could be compared.
     pub message: Option<String>,
     /// Whether it passed.
     pub passed: bool,
+}
+
+/// One stage of the forward pass.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Stage {
+    /// Its name.
+    pub name: String,
+    /// ‖got − want‖ / ‖want‖.
+    pub error: f64,
 }
 
 impl Check {
@@ -61,6 +73,7 @@ impl Check {
             units: 0.0,
             worst: String::new(),
             first: None,
+            stages: Vec::new(),
             message: None,
             passed: true,
         }
@@ -78,6 +91,7 @@ impl Check {
             units: f64::MAX,
             worst: String::new(),
             first: None,
+            stages: Vec::new(),
             message: Some(message),
             passed: false,
         }
@@ -306,6 +320,7 @@ impl<'a> Comparison<'a> {
             units: 0.0,
             worst: worst.1,
             first: None,
+            stages: Vec::new(),
             message: None,
             passed: worst.0 <= limit,
         })
@@ -331,10 +346,12 @@ impl<'a> Comparison<'a> {
             let whole: f64 = self.want.values().map(|want| square(norm(want))).sum();
             largest = finite((off.sum::<f64>() / whole).sqrt());
         }
-        let first = order.and_then(|order| {
-            let mut departing = order.iter().filter(|key| error(key) > self.limit);
-            departing.next().cloned()
+        let stages = order.into_iter().flatten().map(|name| Stage {
+            name: name.clone(),
+            error: error(name),
         });
+        let stages: Vec<Stage> = stages.collect();
+        let first = stages.iter().find(|stage| stage.error > self.limit);
         Check {
             rung: rung.into(),
             kind: of.kind,
@@ -347,7 +364,8 @@ impl<'a> Comparison<'a> {
                 "" => of.what.clone(),
                 key => key.into(),
             },
-            first,
+            first: first.map(|stage| stage.name.clone()),
+            stages,
             message: None,
             passed: largest <= self.limit,
         }

@@ -15,7 +15,7 @@ mod measure;
 mod own;
 mod report;
 
-pub use compare::{Check, Kind, compare, norm, relative_error};
+pub use compare::{Check, Kind, Stage, compare, norm, relative_error};
 pub use fixture::Fixture;
 pub use lane::{LANES, Lane, Limits};
 pub use measure::{Measured, OPTIMIZERS, measure};

@@ -90,7 +90,8 @@ impl ChatTemplate {
         env.add_function("strftime_now", now);
         // Python's, which escapes nothing for HTML.
         env.add_filter("tojson", to_json);
-        env.add_template("chat", &self.source).map_err(fail)?;
+        let source = without_generation(&self.source);
+        env.add_template("chat", &source).map_err(fail)?;
         let template = env.get_template("chat").map_err(fail)?;
         let rendered = template.render(context! {
             messages => Value::from_iter(messages.iter().map(said)),
@@ -102,6 +103,33 @@ impl ChatTemplate {
         });
         rendered.map_err(fail)
     }
+}
+
+/// `{% generation %}` and its end mark what the assistant says, for training; the text is the same without.
+/// A condition that holds stands in for them, which takes away the same white space.
+fn without_generation(source: &str) -> String {
+    let mut text = String::with_capacity(source.len());
+    let mut rest = source;
+    while let Some((before, after)) = rest.split_once("{%") {
+        let Some((inner, behind)) = after.split_once("%}") else {
+            break;
+        };
+        let words = inner.trim_matches(|c: char| c == '-' || c == '+' || c.is_whitespace());
+        let stand_in = match words {
+            "generation" => "if true",
+            "endgeneration" => "endif",
+            other => other,
+        };
+        text.push_str(before);
+        text.push_str("{%");
+        match stand_in == words {
+            true => text.push_str(inner),
+            false => text.push_str(&inner.replace(words, stand_in)),
+        }
+        text.push_str("%}");
+        rest = behind;
+    }
+    text + rest
 }
 
 /// A message as templates look at it.

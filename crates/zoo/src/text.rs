@@ -45,20 +45,36 @@ impl AutoConfig {
         }
     }
 
-    /// An encoder that tells so many classes of texts apart; a new one gets this vocabulary and longest
-    /// sequence.
+    /// The longest sequence that an encoder takes; None for other models.
+    pub fn max_length(&self) -> Option<usize> {
+        match self {
+            #[cfg(feature = "bert")]
+            AutoConfig::Bert(config) => Some(config.max_length()),
+            #[allow(unreachable_patterns)]
+            _ => None,
+        }
+    }
+
+    /// An encoder that tells so many classes of texts apart. A new one gets a vocabulary, which is so many
+    /// tokens and the padding's, and places for sequences of `length`.
     ///
     /// # Errors
     /// If it is no encoder.
-    pub fn classifying_texts(self, classes: usize, new: Option<(usize, usize)>) -> Result<Self> {
+    pub fn classifying_texts(
+        self,
+        classes: usize,
+        length: usize,
+        new: Option<(usize, usize)>,
+    ) -> Result<Self> {
         match self {
             #[cfg(feature = "bert")]
             AutoConfig::Bert(mut config) => {
                 config.head = burn_zoo_nn::TextHead::SequenceClassification;
                 config.num_labels = classes;
-                if let Some((vocab_size, length)) = new {
+                if let Some((vocab_size, pad)) = new {
                     config.vocab_size = vocab_size;
-                    config.max_position_embeddings = config.max_position_embeddings.max(length);
+                    config.pad_token_id = Some(pad);
+                    config.max_position_embeddings += length.saturating_sub(config.max_length());
                 }
                 Ok(AutoConfig::Bert(config))
             }

@@ -2,6 +2,7 @@
 
 mod activations;
 mod bad_input;
+mod bench;
 mod checkpoint;
 mod cli;
 mod common;

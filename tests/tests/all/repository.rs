@@ -80,6 +80,47 @@ fn the_table_of_seeded_bugs_is_what_was_found() {
 }
 
 #[test]
+fn the_table_of_times_is_what_was_measured() {
+    let file = "docs/results/bench-cpu.json";
+    let json = read_to_string(root().join(file)).expect("a result");
+    let all: serde_json::Value = serde_json::from_str(&json).expect("a report");
+    let number = |row: &serde_json::Value, key: &str| row[key].as_f64().expect("a number");
+    let mut table = String::from(
+        "| job | zoo, ms | PyTorch, ms | ratio | peak memory, MiB |\n|---|---|---|---|---|\n",
+    );
+    for row in all["rows"].as_array().expect("rows") {
+        let ratios = row["ratios"].as_array().expect("ratios").iter();
+        let ratios: Vec<f64> = ratios.filter_map(|ratio| ratio.as_f64()).collect();
+        table += &format!(
+            "| `{}` | {:.1} | {:.1} | {:.2} ({:.2} to {:.2}) | {:.0} and {:.0} |\n",
+            row["job"].as_str().expect("a name"),
+            number(row, "zoo_ms"),
+            number(row, "pytorch_ms"),
+            number(row, "ratio"),
+            ratios[0],
+            ratios[ratios.len() - 1],
+            number(row, "zoo_peak_mb"),
+            number(row, "pytorch_peak_mb"),
+        );
+        assert!(number(row, "results_apart") < 1e-4, "{row}");
+    }
+    table += &format!(
+        "\nGeometric mean of the ratios {:.2}; {}, {} threads, {} rounds, {}, {}.\n",
+        number(&all, "geometric_mean"),
+        all["machine"].as_str().expect("a machine"),
+        all["threads"],
+        all["rounds"],
+        all["pytorch"].as_str().expect("a version"),
+        all["date"].as_str().expect("a date"),
+    );
+    check_table(
+        "docs/src/speed.md",
+        &format!("generated from {file}"),
+        &table,
+    );
+}
+
+#[test]
 fn tables_of_errors_are_what_zoo_verify_wrote() {
     for name in ["verify-cpu", "verify-lavapipe"] {
         let file = format!("docs/results/{name}.json");

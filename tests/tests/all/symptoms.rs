@@ -12,6 +12,33 @@ use burn_zoo_parity::norm;
 
 type B = Autodiff<NdArray>;
 
+/// Each scaling is upstream's, and seen: without it the first attention departs.
+#[test]
+fn symptom_8_every_rotary_scaling_equals_upstreams() {
+    let mut tried = std::collections::BTreeSet::new();
+    for mut fixture in fixtures(&["llama".into()]).expect("they are embedded") {
+        let Some(kind) = fixture.config["rope_parameters"]["rope_type"].as_str() else {
+            continue;
+        };
+        let kind = kind.to_string();
+        let failed = |fixture: &_| {
+            let checks = exact(fixture).into_iter();
+            checks.filter(|check| !check.passed).collect::<Vec<_>>()
+        };
+        assert!(failed(&fixture).is_empty(), "{}", fixture.name);
+        if kind != "default" {
+            fixture.config["rope_parameters"]["rope_type"] = "default".into();
+            let failed = failed(&fixture);
+            let stages = failed.iter().find(|check| check.what == "stages");
+            let first = stages.and_then(|check| check.first.as_deref());
+            assert_eq!(first, Some("layers.0.attention"), "{}", fixture.name);
+        }
+        tried.insert(kind);
+    }
+    let all = ["default", "dynamic", "linear", "llama3", "yarn"];
+    assert!(tried.iter().eq(all), "{tried:?}");
+}
+
 #[test]
 fn symptom_10_norm_eps_is_the_configurations() {
     // The first stage behind a norm of each family.
@@ -94,38 +121,63 @@ fn symptom_11_evaluation_never_changes_statistics_and_training_does() {
     }
 }
 
+/// Whether the gradient of a bias is zero by construction, and of no other parameter.
+fn is_idle(mode: &str, key: &str, norms: &[&str]) -> bool {
+    // The same is added to every score of a query, which a softmax takes away; positions do not rotate here.
+    let of_keys = key.ends_with("self.key.bias") || key.ends_with("k_lin.bias");
+    // The last norm of an inverted residual has no activation behind it: the next batch norm takes away what it adds.
+    let block = |name: &str| {
+        let ends = [".block.", ".conv.", ".bn", "._bn"].into_iter();
+        let end = ends.filter_map(|end| name.find(end)).min()?;
+        let listed = name.contains("blocks.") || name.contains("features.");
+        listed.then(|| name[..end].to_string())
+    };
+    let of_projection = || {
+        let name = key.strip_suffix(".bias")?;
+        let own = block(name)?;
+        let beside = norms
+            .iter()
+            .filter(|norm| block(norm).as_ref() == Some(&own));
+        let beside: Vec<_> = beside.collect();
+        (beside.len() > 1).then(|| *beside[beside.len() - 1] == name)
+    };
+    of_keys || (mode == "train" && of_projection() == Some(true))
+}
+
 #[test]
 fn symptom_18_every_parameter_receives_a_finite_gradient() {
+    let mut biases = 0;
     for fixture in fixtures(&[]).expect("they are embedded") {
         let measured = measured::<B>(&fixture, DType::F64);
-        let weights = fixture.group("model.").into_keys();
-        let parameters: Vec<String> = weights.filter(|key| !key.contains("running_")).collect();
+        let weights: Vec<String> = fixture.group("model.").into_keys().collect();
+        let norms = weights
+            .iter()
+            .filter_map(|key| key.strip_suffix(".running_mean"));
+        let norms: Vec<&str> = norms.collect();
+        let parameters = weights.iter().filter(|key| !key.contains("running_"));
+        let parameters: Vec<&String> = parameters.collect();
         for mode in ["eval", "train"] {
-            let of = |key: &String| {
-                let found = measured.tensors.get(&format!("{mode}.grad.{key}"));
-                norm(found.unwrap_or_else(|| panic!("{} {key} has no gradient", fixture.name)))
-            };
-            let grads = measured
-                .tensors
-                .iter()
-                .filter(|(name, _)| name.starts_with(mode));
-            let grads = grads.filter(|(name, _)| name.contains(".grad."));
-            let largest = grads.map(|(_, grad)| norm(grad)).fold(0.0, f64::max);
-            for key in &parameters {
-                // No part of the primary output: a pooler beside it, and the second of two biases.
-                let aside = key.starts_with("pooler.") || key == "cls.predictions.bias";
-                if aside && !measured.tensors.contains_key(&format!("{mode}.grad.{key}")) {
+            let grad = |key: &&String| measured.tensors.get(&format!("{mode}.grad.{key}"));
+            let sizes: Vec<_> = parameters.iter().map(|key| grad(key).map(norm)).collect();
+            let largest = sizes.iter().flatten().fold(0.0, |a: f64, b| a.max(*b));
+            for (key, size) in parameters.iter().zip(sizes) {
+                let Some(size) = size else {
+                    // No part of the primary output: a pooler beside it, and the second of two biases.
+                    let aside = key.starts_with("pooler.") || *key == "cls.predictions.bias";
+                    assert!(aside, "{} {mode} {key} has no gradient", fixture.name);
                     continue;
-                }
-                let size = of(key);
-                // Zero by construction: in training, biases between two batch norms; a bias of keys adds the
-                // same to every score of a query, unless positions rotate it.
-                let idle = (mode == "train" && key.ends_with(".bias"))
-                    || key.ends_with("self.key.bias")
-                    || key.ends_with("k_lin.bias");
-                let fine = size.is_finite() && (size > 1e-12 * largest || idle);
-                assert!(fine, "{} {mode} {key}: {size}", fixture.name);
+                };
+                let idle = is_idle(mode, key, &norms);
+                biases += usize::from(idle);
+                assert!(size.is_finite(), "{} {mode} {key}: {size}", fixture.name);
+                assert_eq!(
+                    size <= 1e-12 * largest,
+                    idle,
+                    "{} {mode} {key}: {size}",
+                    fixture.name
+                );
             }
         }
     }
+    assert!(biases > 50, "{biases}");
 }

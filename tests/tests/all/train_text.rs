@@ -221,6 +221,22 @@ fn texts_are_told_apart() {
     .concat();
     let again = run(&args);
     assert_eq!(again.code, 0, "{}", again.stderr);
+    let too_long = [&args[..], &["--sequence-length", "4096"]].concat();
+    fails_as(
+        run(&too_long),
+        &["train"],
+        2,
+        &["--sequence-length", "places for"],
+    );
+}
+
+#[test]
+fn a_new_encoder_has_places_for_its_texts() {
+    for name in ["bert_mini", "roberta-base"] {
+        let config = burn_zoo::find(name).expect("listed").config;
+        let new = config.classifying_texts(3, 5000, Some((99, 0)));
+        assert_eq!(new.expect("an encoder").max_length(), Some(5000), "{name}");
+    }
 }
 
 #[test]

@@ -183,6 +183,7 @@ fn reports_are_written_and_an_older_one_is_compared_with() {
         "mobilenet/v2",
         "id=\"flex-f32/mobilenet/v3\"",
         "hsl(",
+        "<summary>stages in the order of the forward pass</summary>",
     ] {
         assert!(page.contains(words), "{words}");
     }
@@ -274,6 +275,11 @@ fn a_wrong_lane_fails_by_the_name_of_its_stage_and_a_hung_one_is_ended() {
     let lane = report.lanes.iter().find(|lane| lane.lane == "flex-f32");
     let lane = lane.expect("it ran");
     assert_eq!(lane.status, Status::Failed);
+    // Where it departs, the stages before and after are in the report too.
+    let stages = &lane.failures().find(|(_, check)| check.what == "stages");
+    let (_, check) = stages.as_ref().expect("they failed");
+    assert!(check.stages.len() > 3, "{:?}", check.stages);
+    assert!(check.stages[0].name == "features.0" && check.stages[0].error > check.limit);
     let firsts = lane
         .failures()
         .filter_map(|(_, check)| check.first.as_deref());

@@ -31,8 +31,10 @@ enum Work {
     Attention([usize; 4]),
     /// A listed image model on `[batch, 3, side, side]`.
     Images(&'static str, [usize; 2], Pass),
-    /// A GPT of layers, heads and size, on `[batch, sequence]`.
-    Gpt([usize; 3], [usize; 2], Pass),
+    /// A GPT of layers, heads, size and vocabulary, on `[batch, sequence]`.
+    Gpt([usize; 4], [usize; 2], Pass),
+    /// A BERT of layers, heads and size, on `[batch, sequence]`.
+    Bert([usize; 3], [usize; 2]),
 }
 
 #[derive(Clone, Copy)]
@@ -47,8 +49,12 @@ const fn job(name: &'static str, about: &'static str, work: Work) -> Job {
 }
 
 /// All jobs.
-pub const JOBS: [Job; 12] = [
-    job("matmul-1024", "a product of two matrices of 1024 × 1024", Work::Matmul(1024)),
+pub const JOBS: [Job; 17] = [
+    job(
+        "matmul-1024",
+        "a product of two matrices of 1024 × 1024",
+        Work::Matmul(1024),
+    ),
     job(
         "conv3x3-8x64x56",
         "a 3×3 convolution of 64 channels to 64, 8 × 56 × 56",
@@ -77,12 +83,12 @@ pub const JOBS: [Job; 12] = [
     job(
         "gpt-4x128-train-b12",
         "a step of AdamW of a GPT of 4 layers of 128, 12 × 64 tokens",
-        Work::Gpt([4, 4, 128], [12, 64], Pass::AdamW),
+        Work::Gpt([4, 4, 128, 65], [12, 64], Pass::AdamW),
     ),
     job(
         "gpt-6x384-train-b4",
         "a step of AdamW of a GPT of 6 layers of 384, 4 × 256 tokens",
-        Work::Gpt([6, 6, 384], [4, 256], Pass::AdamW),
+        Work::Gpt([6, 6, 384, 65], [4, 256], Pass::AdamW),
     ),
     job(
         "resnet50-infer-b1",
@@ -90,19 +96,44 @@ pub const JOBS: [Job; 12] = [
         Work::Images("resnet50", [1, 224], Pass::Infer),
     ),
     job(
+        "resnet50-infer-b8",
+        "ResNet-50 on 8 images of 224 × 224",
+        Work::Images("resnet50", [8, 224], Pass::Infer),
+    ),
+    job(
         "mobilenet_v2-infer-b1",
         "MobileNetV2 on an image of 224 × 224",
         Work::Images("mobilenet_v2", [1, 224], Pass::Infer),
     ),
     job(
-        "efficientnet_b0-infer-b1",
-        "EfficientNet-B0 on an image of 224 × 224",
-        Work::Images("efficientnet_b0", [1, 224], Pass::Infer),
+        "mobilenet_v2-infer-b8",
+        "MobileNetV2 on 8 images of 224 × 224",
+        Work::Images("mobilenet_v2", [8, 224], Pass::Infer),
+    ),
+    job(
+        "efficientnet_lite0-infer-b1",
+        "EfficientNet-Lite0 on an image of 224 × 224",
+        Work::Images("efficientnet-lite0", [1, 224], Pass::Infer),
     ),
     job(
         "gpt-6x384-infer-b4",
         "a GPT of 6 layers of 384 on 4 × 256 tokens",
-        Work::Gpt([6, 6, 384], [4, 256], Pass::Infer),
+        Work::Gpt([6, 6, 384, 65], [4, 256], Pass::Infer),
+    ),
+    job(
+        "gpt2-124m-train-b1x256",
+        "a step of AdamW of GPT-2 124M on 256 tokens",
+        Work::Gpt([12, 12, 768, 50_257], [1, 256], Pass::AdamW),
+    ),
+    job(
+        "minilm-l6-infer-b1",
+        "MiniLM of 6 layers on a text of 128 tokens",
+        Work::Bert([6, 12, 384], [1, 128]),
+    ),
+    job(
+        "minilm-l6-infer-b32",
+        "MiniLM of 6 layers on 32 texts of 128 tokens",
+        Work::Bert([6, 12, 384], [32, 128]),
     ),
 ];
 
@@ -157,7 +188,8 @@ impl WithBackend for Timed {
                 })
             }
             Work::Attention(shape) => {
-                let [q, k, v] = ["q", "k", "v"].map(|name| plain(&shape, name).values.reshape(shape));
+                let [q, k, v] =
+                    ["q", "k", "v"].map(|name| plain(&shape, name).values.reshape(shape));
                 let scale = (shape[3] as f64).powf(-0.5);
                 self.forward::<B>(&device, || {
                     let mask = AttentionMask::new(MaskOptions {
@@ -167,7 +199,9 @@ impl WithBackend for Timed {
                         attention_mask: None,
                     });
                     let inputs = (q.clone(), k.clone(), v.clone());
-                    Flat::of(attention(inputs.0, inputs.1, inputs.2, &mask, scale, None))
+                    let y = attention(inputs.0, inputs.1, inputs.2, &mask, scale, None);
+                    // Heads beside each other, as the next product takes them.
+                    Flat::of(y.swap_dims(1, 2))
                 })
             }
             Work::Images(preset, [batch, side], pass) => {
@@ -177,27 +211,38 @@ impl WithBackend for Timed {
                 let inputs = [("pixel_values", TensorData::new(pixels, shape))];
                 self.model::<B>(&config, inputs.into(), batch, pass, &device)
             }
-            Work::Gpt([layers, heads, size], [batch, sequence], pass) => {
-                let config = gpt(layers, heads, size, sequence);
+            Work::Gpt([layers, heads, size, vocabulary], [batch, sequence], pass) => {
+                let config = json!({
+                    "model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "vocab_size": vocabulary,
+                    "n_positions": sequence, "n_layer": layers, "n_head": heads, "n_embd": size,
+                    "activation_function": "gelu", "embd_pdrop": 0.0, "attn_pdrop": 0.0, "resid_pdrop": 0.0,
+                    "tie_word_embeddings": false,
+                });
                 let config = AutoConfig::from_json(&config)?;
-                let ids = whole("input_ids", batch * sequence, VOCABULARY);
+                let ids = whole("input_ids", batch * sequence, vocabulary);
                 let inputs = [("input_ids", TensorData::new(ids, [batch, sequence]))];
                 self.model::<B>(&config, inputs.into(), batch * sequence, pass, &device)
             }
+            Work::Bert([layers, heads, size], [batch, sequence]) => {
+                let vocabulary = 30_522;
+                let config = json!({
+                    "model_type": "bert", "architectures": ["BertModel"], "vocab_size": vocabulary,
+                    "num_hidden_layers": layers, "num_attention_heads": heads, "hidden_size": size,
+                    "intermediate_size": 4 * size,
+                });
+                let config = AutoConfig::from_json(&config)?;
+                let ids = whole("input_ids", batch * sequence, vocabulary);
+                let inputs = [("input_ids", TensorData::new(ids, [batch, sequence]))];
+                self.model::<B>(
+                    &config,
+                    inputs.into(),
+                    batch * sequence,
+                    Pass::Infer,
+                    &device,
+                )
+            }
         }
     }
-}
-
-const VOCABULARY: usize = 65;
-
-/// GPT with GELU by erf, biases, a head of its own and no dropout.
-fn gpt(layers: usize, heads: usize, size: usize, sequence: usize) -> serde_json::Value {
-    json!({
-        "model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "vocab_size": VOCABULARY,
-        "n_positions": sequence, "n_layer": layers, "n_head": heads, "n_embd": size,
-        "activation_function": "gelu", "embd_pdrop": 0.0, "attn_pdrop": 0.0, "resid_pdrop": 0.0,
-        "tie_word_embeddings": false,
-    })
 }
 
 fn flat(mut data: TensorData) -> TensorData {
@@ -323,8 +368,13 @@ impl<B: AutodiffBackend> WithModel<B> for OnModel<'_, B> {
             _ => 1e-2,
         };
         let mut optimizer = Optimizer::<B>::new(optimizer, true);
-        let arguments =
-            Arguments::read(&model.arguments(), &self.inputs, from, DType::F32, self.device)?;
+        let arguments = Arguments::read(
+            &model.arguments(),
+            &self.inputs,
+            from,
+            DType::F32,
+            self.device,
+        )?;
         // Taken out and put back: weights that nothing else holds are changed in place.
         let mut model = Some(model);
         let mut classes = 0;

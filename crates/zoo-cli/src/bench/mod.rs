@@ -45,7 +45,11 @@ pub fn run(args: &Args) -> Result<()> {
     }
     let wanted: Vec<&Job> = match args.job.is_empty() {
         true => JOBS.iter().collect(),
-        false => args.job.iter().map(|name| find_job(name)).collect::<Result<_>>()?,
+        false => args
+            .job
+            .iter()
+            .map(|name| find_job(name))
+            .collect::<Result<_>>()?,
     };
     let all = wanted.into_iter().map(|job| elsewhere(args, job));
     let all = all.collect::<Result<Vec<Value>>>()?;
@@ -94,13 +98,22 @@ fn elsewhere(args: &Args, job: &Job) -> Result<Value> {
         ("--runs", args.runs.map(|n| n.to_string())),
         ("--backend", args.backend.backend.clone()),
     ] {
-        command.args(value.map(|value| [option.to_string(), value]).into_iter().flatten());
+        command.args(
+            value
+                .map(|value| [option.to_string(), value])
+                .into_iter()
+                .flatten(),
+        );
     }
     let output = command.stderr(Stdio::inherit()).output();
     let output = output.map_err(Error::io(&program, "start"))?;
     let read = serde_json::from_slice(&output.stdout).ok();
-    read.filter(|_| output.status.success())
-        .ok_or_else(|| Error::malformed(job.name, format!("its process ended with {}", output.status)))
+    read.filter(|_| output.status.success()).ok_or_else(|| {
+        Error::malformed(
+            job.name,
+            format!("its process ended with {}", output.status),
+        )
+    })
 }
 
 fn show(all: &[Value]) {
@@ -116,7 +129,9 @@ fn show(all: &[Value]) {
             number("peak_rss_mb"),
         ]);
     }
-    let threads = all.first().map_or(0, |one| one["threads"].as_u64().unwrap_or(0));
+    let threads = all
+        .first()
+        .map_or(0, |one| one["threads"].as_u64().unwrap_or(0));
     say!("{rows}\n{threads} threads");
 }
 

@@ -59,6 +59,22 @@ impl Texts {
     }
 }
 
+/// Tokens of a text that are read: a model that has learnt has places for so many.
+fn longest(args: &Args, start: &Start) -> Result<usize> {
+    let places = start.weights.as_ref().and(start.config.max_length());
+    let most = args.sequence_length;
+    let most = most.unwrap_or_else(|| places.unwrap_or(128).min(128));
+    if most < 2 {
+        let message = format!("must be at least 2, got {most}");
+        return Err(Error::usage("--sequence-length", message));
+    }
+    if let Some(places) = places.filter(|places| most > *places) {
+        let message = format!("{} has places for {places} tokens, got {most}", start.name);
+        return Err(Error::usage("--sequence-length", message));
+    }
+    Ok(most)
+}
+
 pub fn run_as(args: &Args, program: &str) -> Result<i32> {
     let share = |recipe: Option<f64>| recipe.or(args.valid_fraction).unwrap_or(0.1);
     let (place, recipe, texts) = match &args.resume {
@@ -84,18 +100,15 @@ pub fn run_as(args: &Args, program: &str) -> Result<i32> {
             let start = Start::new(args, super::args::default_model(&name))?;
             let own = start.tokenizer_json()?;
             let classes = set.class_names.len();
-            let most = args.sequence_length.unwrap_or(128);
-            if most < 2 {
-                let message = format!("must be at least 2, got {most}");
-                return Err(Error::usage("--sequence-length", message));
-            }
+            let most = longest(args, &start)?;
             let texts = Texts::new(set, own, most)?;
             let vocab = texts.tokenizer.vocab_size();
             let new = start.weights.is_none();
-            let config = start
-                .config
-                .clone()
-                .classifying_texts(classes, new.then_some((vocab, most)))?;
+            let config = start.config.clone().classifying_texts(
+                classes,
+                most,
+                new.then_some((vocab, texts.pad)),
+            )?;
             let threads = set_threads(args.threads)?;
             let recipe = args.labelled_recipe(&name, config, most, &start, threads)?;
             (Place::new(args, &recipe, start, program), recipe, texts)

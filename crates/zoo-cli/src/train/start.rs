@@ -2,7 +2,7 @@ use super::Args;
 use crate::source::{self, locate};
 use crate::text::folder_of;
 use burn_zoo::{AutoConfig, find};
-use burn_zoo_core::{Error, Result};
+use burn_zoo_core::{Error, Result, read_text_file};
 use burn_zoo_text::Tokenizer;
 use std::path::{Path, PathBuf};
 
@@ -77,7 +77,8 @@ impl Start {
 pub fn tokenizer_json(folder: &Path) -> Result<String> {
     let path = folder.join("tokenizer.json");
     match path.is_file() {
-        true => std::fs::read_to_string(&path).map_err(Error::io(&path, "read")),
+        true => String::from_utf8(read_text_file(&path)?)
+            .map_err(|_| Error::malformed(&path, "is not UTF-8")),
         false => Tokenizer::from_folder(folder)?.json(),
     }
 }

@@ -1,5 +1,5 @@
 use super::math::{normal, sigmoid};
-use super::{contiguous, float, from_vec, is_f32, kind, run, slice, tensor};
+use super::{Kind, contiguous, float, from_vec, is_f32, kind, own, run, same, slice, tensor};
 use crate::{Activation, counter};
 use burn::tensor::backend::Backend;
 use burn::tensor::{Tensor, TensorMetadata};
@@ -17,28 +17,50 @@ const CHUNK: usize = 1 << 14;
 /// See [`Activation::forward`].
 pub(crate) fn activation<B: Backend, const D: usize>(
     activation: Activation,
-    x: &Tensor<B, D>,
-) -> Option<Tensor<B, D>> {
-    if kind::<B>().is_none() || !is_f32(x) || x.dims().contains(&0) {
-        return None;
+    x: Tensor<B, D>,
+) -> Result<Tensor<B, D>, Tensor<B, D>> {
+    let Some(kind) = kind::<B>() else {
+        return Err(x);
+    };
+    if !is_f32(&x) || x.dims().contains(&0) {
+        return Err(x);
     }
     counter::took_fast_path();
-    let y = run::<B, _, 1>(Elementwise, [float(x.clone())], |[x]| {
-        let (y, kept) = forward(activation, x);
+    if let Kind::Plain = kind {
+        return Ok(tensor(same(forward(activation, same(float(x))))));
+    }
+    let y = run::<B, _, 1>(Elementwise, [float(x)], |[x]| {
+        let (y, kept) = match activation {
+            Activation::Relu => {
+                let y = forward(activation, x);
+                (y.clone(), y)
+            }
+            _ => {
+                let x = contiguous(x);
+                (forward(activation, x.clone()), x)
+            }
+        };
         (y, (activation, kept))
     });
-    Some(tensor(y))
+    Ok(tensor(y))
 }
 
-/// The function of each element, where NaN stays NaN as in PyTorch, and what the backward pass
-/// looks at: the input, or for ReLU the result, which the next layer keeps anyway.
-fn forward(activation: Activation, x: FlexTensor) -> (FlexTensor, FlexTensor) {
-    let x = contiguous(x);
-    let y = by_chunks(&x, &x, |out, x, _| values(activation, out, x));
-    match activation {
-        Activation::Relu => (y.clone(), y),
-        _ => (y, x),
+/// The function of each element, where NaN stays NaN as in PyTorch: in `x`'s own memory, where nothing else holds it.
+fn forward(activation: Activation, x: FlexTensor) -> FlexTensor {
+    let mut x = contiguous(x);
+    if let Some(own) = own(&mut x) {
+        own.par_chunks_mut(CHUNK)
+            .for_each(|chunk| values(activation, chunk));
+        return x;
     }
+    let mut y = vec![0.0f32; slice(&x).len()];
+    y.par_chunks_mut(CHUNK)
+        .zip(slice(&x).par_chunks(CHUNK))
+        .for_each(|(y, x)| {
+            y.copy_from_slice(x);
+            values(activation, y);
+        });
+    from_vec(y, &x.shape().to_vec())
 }
 
 /// A tensor like `a` that `f` fills from chunks of both.
@@ -56,6 +78,14 @@ fn by_chunks(
     from_vec(out, &a.shape().to_vec())
 }
 
+/// `x = f(x)` for every element.
+#[inline(always)]
+fn every(x: &mut [f32], f: impl Fn(f32) -> f32) {
+    for x in x {
+        *x = f(*x);
+    }
+}
+
 /// `out = f(a, b)` for every element.
 #[inline(always)]
 fn each(out: &mut [f32], a: &[f32], b: &[f32], f: impl Fn(f32, f32) -> f32) {
@@ -65,25 +95,25 @@ fn each(out: &mut [f32], a: &[f32], b: &[f32], f: impl Fn(f32, f32) -> f32) {
 }
 
 vectorized! {
-    fn values<'a>(activation: Activation, out: &'a mut [f32], x: &'a [f32]) -> () {
+    fn values<'a>(activation: Activation, x: &'a mut [f32]) -> () {
         match activation {
-            Activation::Relu => each(out, x, x, |x, _| if x < 0.0 { 0.0 } else { x }),
-            Activation::Relu6 => each(out, x, x, |x, _| relu6(x)),
-            Activation::Silu => each(out, x, x, |x, _| x * sigmoid(x)),
-            Activation::HardSwish => each(out, x, x, |x, _| x * (relu6(x + 3.0) / 6.0)),
-            Activation::HardSigmoid => each(out, x, x, |x, _| relu6(x + 3.0) / 6.0),
-            Activation::Sigmoid => each(out, x, x, |x, _| sigmoid(x)),
-            Activation::Tanh => each(out, x, x, |x, _| x.tanh()),
-            Activation::Gelu => each(out, x, x, |x, _| x * normal(x)[0]),
+            Activation::Relu => every(x, |x| if x < 0.0 { 0.0 } else { x }),
+            Activation::Relu6 => every(x, relu6),
+            Activation::Silu => every(x, |x| x * sigmoid(x)),
+            Activation::HardSwish => every(x, |x| x * (relu6(x + 3.0) / 6.0)),
+            Activation::HardSigmoid => every(x, |x| relu6(x + 3.0) / 6.0),
+            Activation::Sigmoid => every(x, sigmoid),
+            Activation::Tanh => every(x, |x| x.tanh()),
+            Activation::Gelu => every(x, |x| x * normal(x)[0]),
             // (1 + tanh z) / 2 = σ(2 z)
-            Activation::GeluTanh => each(out, x, x, |x, _| x * sigmoid(gelu_argument(x))),
-            Activation::QuickGelu => each(out, x, x, |x, _| x * sigmoid(1.702 * x)),
+            Activation::GeluTanh => every(x, |x| x * sigmoid(gelu_argument(x))),
+            Activation::QuickGelu => every(x, |x| x * sigmoid(1.702 * x)),
         }
     }
 }
 
 vectorized! {
-    /// The gradient `dy` times the derivative at what [`forward`] kept.
+    /// The gradient `dy` times the derivative at the input, or for ReLU where the result is.
     fn derivatives<'a>(
         activation: Activation,
         out: &'a mut [f32],
@@ -148,7 +178,7 @@ fn relu6(x: f32) -> f32 {
     x.clamp(0.0, 6.0)
 }
 
-/// Backward of [`forward`] from what it kept.
+/// Backward from the input, or for ReLU from the result, which the next layer keeps anyway.
 #[derive(Debug)]
 struct Elementwise;
 

@@ -344,7 +344,9 @@ impl Size {
         }
         let scale = self.scale;
         let row = clear_outside(seen.range(query), keys, row);
-        let padding = seen.padding(batch).map(|seen_in| &seen_in[seen.range(query)]);
+        let padding = seen
+            .padding(batch)
+            .map(|seen_in| &seen_in[seen.range(query)]);
         exponentials(row, padding, scale)
     }
 
@@ -364,7 +366,9 @@ impl Size {
         }
         let scale = self.scale;
         let row = clear_outside(seen.range(query), keys, row);
-        let padding = seen.padding(batch).map(|seen_in| &seen_in[seen.range(query)]);
+        let padding = seen
+            .padding(batch)
+            .map(|seen_in| &seen_in[seen.range(query)]);
         weights(row, padding, scale, largest, share);
     }
 }
@@ -452,7 +456,11 @@ vectorized! {
 }
 
 /// The part of a row of scores of `keys` that is of `range`; the rest becomes 0.
-fn clear_outside<'a>(range: Range<usize>, keys: &Range<usize>, row: &'a mut [f32]) -> &'a mut [f32] {
+fn clear_outside<'a>(
+    range: Range<usize>,
+    keys: &Range<usize>,
+    row: &'a mut [f32],
+) -> &'a mut [f32] {
     let (start, end) = (range.start - keys.start, range.end - keys.start);
     row[..start].fill(0.0);
     row[end..].fill(0.0);
@@ -554,7 +562,14 @@ impl Saved {
             let block_of = query.matrix(batch, head, block.start);
             gemm(sizes, (dk, size), true, (ds, turned), block_of, false);
             let sizes = [rows, size, width];
-            gemm(sizes, (dq, size), false, (ds, Strides::rows(width)), key, false);
+            gemm(
+                sizes,
+                (dq, size),
+                false,
+                (ds, Strides::rows(width)),
+                key,
+                false,
+            );
         });
     }
 }

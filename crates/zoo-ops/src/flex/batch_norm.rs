@@ -1,5 +1,7 @@
 use super::math::sum2;
-use super::{constant, contiguous, float, from_vec, is_f32, kind, run, slice, tensor};
+use super::{
+    Kind, constant, contiguous, float, from_vec, is_f32, kind, own, run, same, slice, tensor,
+};
 use crate::counter;
 use burn::tensor::backend::Backend;
 use burn::tensor::{Tensor, TensorMetadata};
@@ -55,11 +57,7 @@ pub(crate) fn batch_norm_train<B: Backend>(
     }
     counter::took_fast_path();
     let mut statistics = None;
-    let inputs = [
-        float(x.clone()),
-        float(weight.clone()),
-        float(bias.clone()),
-    ];
+    let inputs = [float(x.clone()), float(weight.clone()), float(bias.clone())];
     let y = run::<B, _, 3>(BatchNorm, inputs, |[x, weight, bias]| {
         let (y, saved) = forward(x, weight, bias, eps as f32);
         statistics = Some([saved.column(0), saved.column(1)]);
@@ -71,33 +69,47 @@ pub(crate) fn batch_norm_train<B: Backend>(
 
 /// `x · scale[c] + shift[c]`.
 pub(crate) fn scale_shift<B: Backend>(
-    x: &Tensor<B, 4>,
+    x: Tensor<B, 4>,
     scale: &Tensor<B, 1>,
     shift: &Tensor<B, 1>,
-) -> Option<Tensor<B, 4>> {
-    if !fits(x, [scale, shift]) {
-        return None;
+) -> Result<Tensor<B, 4>, Tensor<B, 4>> {
+    if !fits(&x, [scale, shift]) {
+        return Err(x);
     }
     counter::took_fast_path();
-    let inputs = [
-        float(x.clone()),
-        float(scale.clone()),
-        float(shift.clone()),
-    ];
-    let y = run::<B, _, 3>(ScaleShift, inputs, |[x, scale, shift]| {
+    let [scale, shift] = [scale, shift].map(|v| float(v.clone()));
+    if let Some(Kind::Plain) = kind::<B>() {
+        let mut x = contiguous(same(float(x)));
+        let [scale, shift] = [scale, shift].map(|v| contiguous(same(v)));
+        let [_, channels, plane] = dims(&x);
+        let Some(own) = own(&mut x) else {
+            return Ok(tensor(same(apply(&x, slice(&scale), slice(&shift)))));
+        };
+        let (scale, shift) = (slice(&scale), slice(&shift));
+        own.par_chunks_exact_mut(plane)
+            .enumerate()
+            .for_each(|(i, x)| {
+                scale_plane(x, scale[i % channels], shift[i % channels]);
+            });
+        return Ok(tensor(same(x)));
+    }
+    let y = run::<B, _, 3>(ScaleShift, [float(x), scale, shift], |[x, scale, shift]| {
         let (x, scale, shift) = (contiguous(x), contiguous(scale), contiguous(shift));
         (apply(&x, slice(&scale), slice(&shift)), (x, scale))
     });
-    Some(tensor(y))
+    Ok(tensor(y))
+}
+
+vectorized! {
+    fn scale_plane<'a>(x: &'a mut [f32], scale: f32, shift: f32) -> () {
+        for x in x {
+            *x = *x * scale + shift;
+        }
+    }
 }
 
 /// Normalises with the batch's statistics.
-fn forward(
-    x: FlexTensor,
-    weight: FlexTensor,
-    bias: FlexTensor,
-    eps: f32,
-) -> (FlexTensor, Saved) {
+fn forward(x: FlexTensor, weight: FlexTensor, bias: FlexTensor, eps: f32) -> (FlexTensor, Saved) {
     let (x, weight, bias) = (contiguous(x), contiguous(weight), contiguous(bias));
     let [batch, channels, plane] = dims(&x);
     let count = (batch * plane) as f64;

@@ -33,11 +33,7 @@ pub(crate) fn layer_norm<B: Backend, const D: usize>(
         return None;
     }
     counter::took_fast_path();
-    let inputs = [
-        float(x.clone()),
-        float(weight.clone()),
-        float(bias.clone()),
-    ];
+    let inputs = [float(x.clone()), float(weight.clone()), float(bias.clone())];
     let y = run::<B, _, 3>(LayerNorm, inputs, |[x, weight, bias]| {
         forward(x, weight, Some(bias), eps)
     });

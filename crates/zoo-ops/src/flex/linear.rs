@@ -1,4 +1,5 @@
 use super::gemm::{Strides, gemm};
+use super::math::sum2;
 use super::{contiguous, float, from_vec, is_f32, kind, run, slice, tensor};
 use crate::counter;
 use burn::tensor::Tensor;
@@ -46,6 +47,9 @@ pub(crate) fn linear<B: Backend>(
     Some(tensor(y))
 }
 
+/// Rows that are not worth a product of packed matrices.
+const FEW: usize = 4;
+
 /// `y [rows, outputs] = x [rows, inputs] · Wᵀ`.
 #[derive(Clone, Copy, Debug)]
 struct Size {
@@ -69,6 +73,10 @@ impl Size {
             inputs,
             outputs,
         } = self;
+        if rows <= FEW {
+            let y = self.few(slice(&x), slice(&weight), bias);
+            return (from_vec(y, &[rows, outputs]), (self, x, weight));
+        }
         let mut y = match &bias {
             None => vec![0.0f32; rows * outputs],
             Some(bias) => slice(&contiguous(bias.clone())).repeat(rows),
@@ -82,6 +90,28 @@ impl Size {
             self.parallel(),
         );
         (from_vec(y, &[rows, outputs]), (self, x, weight))
+    }
+
+    /// Scalar products of each row with the weights as they lie in memory: to pack them would cost more than to
+    /// read them once.
+    fn few(self, x: &[f32], weight: &[f32], bias: Option<FlexTensor>) -> Vec<f32> {
+        /// Outputs that a thread works on at a time.
+        const OUTPUTS: usize = 16;
+        let mut columns = vec![0.0f32; self.outputs * self.rows];
+        let work = |(columns, weight): (&mut [f32], &[f32])| dots(columns, x, weight, self.inputs);
+        let parts = (OUTPUTS * self.rows, OUTPUTS * self.inputs);
+        match self.parallel() {
+            true => (columns
+                .par_chunks_mut(parts.0)
+                .zip(weight.par_chunks(parts.1)))
+            .for_each(work),
+            false => (columns.chunks_mut(parts.0).zip(weight.chunks(parts.1))).for_each(work),
+        }
+        let bias = bias.map(contiguous);
+        let bias = bias.as_ref().map(slice);
+        let places = (0..self.rows).flat_map(|i| (0..self.outputs).map(move |j| (i, j)));
+        let at = |(i, j): (usize, usize)| columns[j * self.rows + i] + bias.map_or(0.0, |b| b[j]);
+        places.map(at).collect()
     }
 
     /// Whether there is more to do than threads cost.
@@ -145,6 +175,18 @@ impl Size {
         }
         let total = total.into_iter().map(|sum| sum as f32);
         from_vec(total.collect(), &[self.outputs])
+    }
+}
+
+vectorized! {
+    /// `out [outputs, rows] = W · xᵀ`.
+    fn dots<'a>(out: &'a mut [f32], x: &'a [f32], weight: &'a [f32], inputs: usize) -> () {
+        let rows = x.len() / inputs;
+        for (out, weight) in out.chunks_exact_mut(rows).zip(weight.chunks_exact(inputs)) {
+            for (out, x) in out.iter_mut().zip(x.chunks_exact(inputs)) {
+                *out = sum2(x, weight, |x, w| x * w) as f32;
+            }
+        }
     }
 }
 

@@ -107,7 +107,10 @@ pub(super) fn max(a: &[f32]) -> f32 {
         }
     }
     let rest = rest.iter().copied();
-    lanes.into_iter().chain(rest).fold(f32::NEG_INFINITY, |m, v| larger(v, m))
+    lanes
+        .into_iter()
+        .chain(rest)
+        .fold(f32::NEG_INFINITY, |m, v| larger(v, m))
 }
 
 #[cfg(test)]
@@ -121,9 +124,15 @@ mod tests {
             let want = f64::from(x).exp();
             let error = (f64::from(exp(x)) - want).abs();
             // Below f32's normal numbers, digits are lost.
-            assert!(error <= 2e-7 * want + 1e-45 || want > f64::from(f32::MAX), "{x}");
+            assert!(
+                error <= 2e-7 * want + 1e-45 || want > f64::from(f32::MAX),
+                "{x}"
+            );
         }
-        assert_eq!([exp(f32::NEG_INFINITY), exp(-200.0), exp(0.0)], [0.0, 0.0, 1.0]);
+        assert_eq!(
+            [exp(f32::NEG_INFINITY), exp(-200.0), exp(0.0)],
+            [0.0, 0.0, 1.0]
+        );
         assert_eq!([exp(f32::INFINITY), exp(100.0)], [f32::INFINITY; 2]);
         assert!(exp(f32::NAN).is_nan());
     }
@@ -137,7 +146,10 @@ mod tests {
             let want = 0.5 * libm::erfc(-z);
             // Far out the exponent's own rounding shows.
             let scale = 1.0 + 0.5 * f64::from(x * x);
-            assert!((below - want).abs() <= 4e-7 * scale * want + 1e-45, "{x}: {below} {want}");
+            assert!(
+                (below - want).abs() <= 4e-7 * scale * want + 1e-45,
+                "{x}: {below} {want}"
+            );
             let want = (-z * z).exp() / std::f64::consts::TAU.sqrt();
             assert!((density - want).abs() <= 2e-7 * scale * want + 1e-45, "{x}");
         }

@@ -38,6 +38,7 @@ mod layer_norm;
 mod linear;
 mod loss;
 mod math;
+mod max_pool;
 mod optim;
 
 pub(crate) use activation::activation;
@@ -47,6 +48,7 @@ pub(crate) use conv::conv2d;
 pub(crate) use layer_norm::{layer_norm, rms_norm};
 pub(crate) use linear::linear;
 pub(crate) use loss::cross_entropy;
+pub(crate) use max_pool::max_pool2d;
 pub(crate) use optim::{adamw_step, sgd_step};
 
 use burn::tensor::backend::{Backend, BackendTypes};
@@ -146,6 +148,16 @@ fn contiguous(x: FlexTensor) -> FlexTensor {
         x
     } else {
         x.to_contiguous()
+    }
+}
+
+/// The elements, if no other tensor shares them and they are laid out in row-major order.
+fn own(x: &mut FlexTensor) -> Option<&mut [f32]> {
+    let whole = x.as_slice::<f32>()?.len() == x.storage::<f32>().len();
+    if whole {
+        x.try_storage_mut::<f32>()
+    } else {
+        None
     }
 }
 

@@ -25,7 +25,10 @@ fn back<B: Backend, const D: usize>(x: FlexTensor) -> Tensor<B, D> {
 
 /// The elements, which are copied first if another tensor shares them.
 fn elements(x: &mut FlexTensor) -> &mut [f32] {
-    if !x.is_contiguous() || x.layout().start_offset() != 0 || x.storage::<f32>().len() != slice(x).len() {
+    if !x.is_contiguous()
+        || x.layout().start_offset() != 0
+        || x.storage::<f32>().len() != slice(x).len()
+    {
         *x = FlexTensor::from_data(x.to_contiguous().into_data());
     }
     x.storage_mut::<f32>()
@@ -87,7 +90,13 @@ pub(crate) fn sgd_step<B: Backend, const D: usize>(
         true => [1.0, config.momentum],
         false => [0.0, 1.0],
     };
-    let factors = [config.weight_decay, config.momentum, lr, shares[0], shares[1]];
+    let factors = [
+        config.weight_decay,
+        config.momentum,
+        lr,
+        shares[0],
+        shares[1],
+    ];
     let factors = factors.map(|factor| factor as f32);
     (elements(&mut param).par_chunks_mut(CHUNK))
         .zip(slice(&grad).par_chunks(CHUNK))

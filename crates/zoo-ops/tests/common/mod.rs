@@ -53,12 +53,22 @@ pub fn close(what: &str, got: &[f64], want: &[f64]) -> Result<(), TestCaseError>
 /// As [`close`] for values that are sums of `terms` products of numbers in -1..1. Such a sum is
 /// about a third of the root of `terms`; one that cancels to nearly nothing is no measure of the
 /// error in it, which comes from the rounding of the terms and of the inputs.
-pub fn close_sums(what: &str, got: &[f64], want: &[f64], terms: usize) -> Result<(), TestCaseError> {
+pub fn close_sums(
+    what: &str,
+    got: &[f64],
+    want: &[f64],
+    terms: usize,
+) -> Result<(), TestCaseError> {
     close_beside(what, got, want, (terms as f64).sqrt() / 3.0)
 }
 
 /// As [`close`] for values that are usually about as large as `usual`.
-pub fn close_beside(what: &str, got: &[f64], want: &[f64], usual: f64) -> Result<(), TestCaseError> {
+pub fn close_beside(
+    what: &str,
+    got: &[f64],
+    want: &[f64],
+    usual: f64,
+) -> Result<(), TestCaseError> {
     prop_assert_eq!(got.len(), want.len(), "{}: number of values", what);
     let scale = want
         .iter()

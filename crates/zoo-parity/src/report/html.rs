@@ -1,5 +1,5 @@
 use super::{CaseReport, LaneReport, Report, Status};
-use crate::compare::Check;
+use crate::compare::{Check, Stage};
 use askama::Template;
 use burn_zoo_core::{Error, Result};
 
@@ -48,15 +48,21 @@ impl LaneReport {
     }
 }
 
+/// How near an error comes to its limit, from 0 for four powers of ten below it and more to 1.
+fn share(error: f64, limit: f64) -> f64 {
+    ((error / limit).max(1e-4).log10() / 4.0 + 1.0).min(1.0)
+}
+
 impl CaseReport {
     /// Green far below the limit, yellow near it, red above.
     fn colour(&self) -> String {
         let Some(check) = self.worst().filter(|_| self.passed()) else {
             return "hsl(0 75% 68%)".into();
         };
-        // Four powers of ten below the limit and more are the same green.
-        let share = (check.error / check.limit).max(1e-4).log10() / 4.0 + 1.0;
-        format!("hsl({:.0} 65% 75%)", 130.0 - 75.0 * share)
+        format!(
+            "hsl({:.0} 65% 75%)",
+            130.0 - 75.0 * share(check.error, check.limit)
+        )
     }
 
     fn cell(&self) -> String {
@@ -82,5 +88,16 @@ impl Check {
             "{}: error {:.1e} at `{}`, at most {:.0e}{first}",
             self.what, self.error, self.worst, self.limit
         )
+    }
+}
+
+impl Stage {
+    fn size(&self) -> String {
+        super::size(self.error, 1)
+    }
+
+    /// A bar's width in percent: full at the limit.
+    fn width(&self, limit: &f64) -> String {
+        format!("{:.0}", 100.0 * share(self.error, *limit))
     }
 }

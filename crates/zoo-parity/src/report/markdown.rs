@@ -36,10 +36,11 @@ impl Report {
         text
     }
 
-    /// A table of the families: the largest error of each rung against upstream, and the lanes that agree.
+    /// A table of the families: the largest error of each rung against upstream, the lanes that agree, and the
+    /// seconds that all lanes took.
     pub fn ladder(&self) -> String {
         let mut text = String::from(
-            "| family | L0 keys | L1 outputs | L2 gradients | L3 ten steps | L4: lanes that agree with it |\n|---|---|---|---|---|---|\n",
+            "| family | L0 keys | L1 outputs | L2 gradients | L3 ten steps | L4: lanes that agree with it | seconds |\n|---|---|---|---|---|---|---|\n",
         );
         let Some((exact, others)) = self.lanes.split_first() else {
             return text;
@@ -50,7 +51,9 @@ impl Report {
             let agrees = |lane: &&LaneReport| passed(lane) == exact.of(family).count();
             let lanes = others.iter().filter(agrees).map(|lane| lane.lane.as_str());
             let lanes = lanes.collect::<Vec<_>>().join(", ");
-            let _ = writeln!(text, "| {family} | {cells} | {lanes} |");
+            let lanes_of = self.lanes.iter();
+            let seconds: f64 = lanes_of.map(|lane| lane.seconds_of(family)).sum();
+            let _ = writeln!(text, "| {family} | {cells} | {lanes} | {seconds:.1} |");
         }
         text
     }

@@ -139,6 +139,11 @@ impl LaneReport {
             .collect()
     }
 
+    /// Seconds that the cases of one family took.
+    pub fn seconds_of(&self, family: &str) -> f64 {
+        self.of(family).map(|case| case.seconds).sum()
+    }
+
     /// A lane that was not run.
     pub fn not_run(lane: &str, reason: String) -> Self {
         Self {

@@ -26,7 +26,10 @@ impl Cut {
         let reach = [0, 1].map(|i| dilation[i] * (g.kernel[i] - 1) / phases[i]);
         let size = [g.output[0] + reach[0], g.output[1] + reach[1]];
         let taps = (0..g.taps()).map(|tap| {
-            let [i, j] = [tap / g.kernel[1] * dilation[0], tap % g.kernel[1] * dilation[1]];
+            let [i, j] = [
+                tap / g.kernel[1] * dilation[0],
+                tap % g.kernel[1] * dilation[1],
+            ];
             let phase = i % phases[0] * phases[1] + j % phases[1];
             phase * size[0] * size[1] + i / phases[0] * size[1] + j / phases[1]
         });
@@ -68,8 +71,13 @@ impl Cut {
         memory.clear();
         memory.resize(self.area(), 0.0);
         self.rows(g, |y, first, place, count| {
-            let x = x[y * g.input[1]..][first..g.input[1]].iter().step_by(self.phases[1]);
-            memory[place..][..count].iter_mut().zip(x).for_each(|(to, x)| *to = *x);
+            let x = x[y * g.input[1]..][first..g.input[1]]
+                .iter()
+                .step_by(self.phases[1]);
+            memory[place..][..count]
+                .iter_mut()
+                .zip(x)
+                .for_each(|(to, x)| *to = *x);
         });
         memory
     }
@@ -78,7 +86,10 @@ impl Cut {
     fn spread<'a>(&self, g: &Geometry, dy: &[f32], memory: &'a mut Vec<f32>) -> &'a [f32] {
         memory.clear();
         memory.resize(self.len, 0.0);
-        for (to, dy) in memory.chunks_mut(self.size[1]).zip(dy.chunks_exact(g.output[1])) {
+        for (to, dy) in memory
+            .chunks_mut(self.size[1])
+            .zip(dy.chunks_exact(g.output[1]))
+        {
             to[..dy.len()].copy_from_slice(dy);
         }
         memory
@@ -96,7 +107,10 @@ pub(super) fn forward(g: &Geometry, x: &[f32], weight: &[f32], y: &mut [f32]) {
                 let x = cut.cut(g, x, memory);
                 wide.resize(cut.len, 0.0);
                 weighted(wide, x, &cut.taps, weight);
-                for (y, wide) in y.chunks_exact_mut(g.output[1]).zip(wide.chunks(cut.size[1])) {
+                for (y, wide) in y
+                    .chunks_exact_mut(g.output[1])
+                    .zip(wide.chunks(cut.size[1]))
+                {
                     y.copy_from_slice(&wide[..y.len()]);
                 }
             });
@@ -129,20 +143,24 @@ pub(super) fn input_gradient(g: &Geometry, weight: &[f32], dy: &[f32], dx: &mut 
 pub(super) fn weight_gradient(g: &Geometry, x: &[f32], dy: &[f32]) -> Vec<f32> {
     let cut = Cut::new(g);
     let mut dw = vec![0.0; g.in_channels * g.taps()];
-    dw.par_chunks_exact_mut(g.taps()).enumerate().for_each(|(c, dw)| {
-        let mut sums = vec![0.0f64; dw.len()];
-        for n in 0..g.batch {
-            let plane = n * g.in_channels + c;
-            with_scratch(|[memory, wide]| {
-                let x = cut.cut(g, &x[plane * g.plane()..][..g.plane()], memory);
-                let dy = cut.spread(g, &dy[plane * g.positions()..][..g.positions()], wide);
-                for (sum, tap) in sums.iter_mut().zip(&cut.taps) {
-                    *sum += dot(dy, &x[*tap..][..cut.len]);
-                }
-            });
-        }
-        dw.iter_mut().zip(sums).for_each(|(dw, sum)| *dw = sum as f32);
-    });
+    dw.par_chunks_exact_mut(g.taps())
+        .enumerate()
+        .for_each(|(c, dw)| {
+            let mut sums = vec![0.0f64; dw.len()];
+            for n in 0..g.batch {
+                let plane = n * g.in_channels + c;
+                with_scratch(|[memory, wide]| {
+                    let x = cut.cut(g, &x[plane * g.plane()..][..g.plane()], memory);
+                    let dy = cut.spread(g, &dy[plane * g.positions()..][..g.positions()], wide);
+                    for (sum, tap) in sums.iter_mut().zip(&cut.taps) {
+                        *sum += dot(dy, &x[*tap..][..cut.len]);
+                    }
+                });
+            }
+            dw.iter_mut()
+                .zip(sums)
+                .for_each(|(dw, sum)| *dw = sum as f32);
+        });
     dw
 }
 

@@ -52,7 +52,10 @@ impl<'a> Padded<'a> {
         let memory = &mut memory[..len];
         let kept = width.min(size[1].saturating_sub(before[1]));
         let fill = |(i, out): (usize, &mut [f32])| {
-            let (n, c) = (images.start + i / channels.len(), channels.start + i % channels.len());
+            let (n, c) = (
+                images.start + i / channels.len(),
+                channels.start + i % channels.len(),
+            );
             let mut rows = source.data[n * image + c * plane..][..plane].chunks_exact(width);
             for (y, out) in out.chunks_exact_mut(size[1]).enumerate() {
                 let row = if y < before[0] { None } else { rows.next() };

@@ -40,9 +40,8 @@ impl Geometry {
         parallel: bool,
     ) -> Padded<'a> {
         let o = &self.options;
-        let size = [0, 1].map(|i| {
-            (self.output[i] - 1) * o.stride[i] + o.dilation[i] * (self.kernel[i] - 1) + 1
-        });
+        let size = [0, 1]
+            .map(|i| (self.output[i] - 1) * o.stride[i] + o.dilation[i] * (self.kernel[i] - 1) + 1);
         let source = Images {
             data: x,
             channels: self.in_channels,
@@ -64,7 +63,10 @@ impl Geometry {
     fn windows(&self, images: usize, seen: &Padded) -> Axis<'static> {
         let [height, width] = self.output;
         let [down, right] = self.options.stride;
-        Axis::new([images, height, width], [seen.image, down * seen.pitch, right])
+        Axis::new(
+            [images, height, width],
+            [seen.image, down * seen.pitch, right],
+        )
     }
 }
 
@@ -90,7 +92,14 @@ pub(super) fn forward(g: &Geometry, x: &[f32], weight: &[f32], y: &mut [f32]) {
                         continue;
                     }
                     let side = sized(side, m * count * positions);
-                    product(size, (side, count * positions), false, &weight, &col, parallel);
+                    product(
+                        size,
+                        (side, count * positions),
+                        false,
+                        &weight,
+                        &col,
+                        parallel,
+                    );
                     for (side, c) in side.chunks_exact(count * positions).zip(0..) {
                         for (side, n) in side.chunks_exact(positions).zip(0..) {
                             let start = start + n * g.y_image() + c * positions;
@@ -162,9 +171,16 @@ fn phases(g: &Geometry, side: usize) -> (Vec<Phase>, [usize; 2]) {
         }
     };
     let phases: Vec<Phase> = (0..stride.min(input)).map(phase).collect();
-    let all = || phases.iter().flat_map(|p| p.taps.iter().map(|(_, d)| (p.count, *d)));
+    let all = || {
+        phases
+            .iter()
+            .flat_map(|p| p.taps.iter().map(|(_, d)| (p.count, *d)))
+    };
     let before = all().map(|(_, d)| -d).max().unwrap_or(0).max(0);
-    let last = all().map(|(count, d)| count as isize - 1 + d).max().unwrap_or(0);
+    let last = all()
+        .map(|(count, d)| count as isize - 1 + d)
+        .max()
+        .unwrap_or(0);
     let size = (before + last + 1).max(1);
     (phases, [before as usize, size as usize])
 }
@@ -188,10 +204,17 @@ pub(super) fn input_gradient(g: &Geometry, weight: &[f32], dy: &[f32], dx: &mut 
                     };
                     let channels = group * g.out_group()..(group + 1) * g.out_group();
                     let (before, size) = ([above, left], [height, width]);
-                    let seen = Padded::new(source, images, channels, before, size, memory, parallel);
+                    let seen =
+                        Padded::new(source, images, channels, before, size, memory, parallel);
                     let weight = &weight[group * g.out_group() * m * taps..];
-                    for (row, column) in rows.iter().flat_map(|r| columns.iter().map(move |c| (r, c))) {
-                        let pairs = row.taps.iter().flat_map(|r| column.taps.iter().map(move |c| (r, c)));
+                    for (row, column) in rows
+                        .iter()
+                        .flat_map(|r| columns.iter().map(move |c| (r, c)))
+                    {
+                        let pairs = row
+                            .taps
+                            .iter()
+                            .flat_map(|r| column.taps.iter().map(move |c| (r, c)));
                         let (kernel, offsets): (Vec<usize>, Vec<usize>) = pairs
                             .map(|((i, down), (j, right))| {
                                 let down = above.wrapping_add_signed(*down);
@@ -202,10 +225,21 @@ pub(super) fn input_gradient(g: &Geometry, weight: &[f32], dy: &[f32], dx: &mut 
                         if kernel.is_empty() {
                             continue;
                         }
-                        let pixels = Axis::new([count, row.count, column.count], [seen.image, seen.pitch, 1]);
-                        let col = Grid::new(seen.data, pixels, Axis::table(g.out_group(), seen.plane, &offsets));
+                        let pixels = Axis::new(
+                            [count, row.count, column.count],
+                            [seen.image, seen.pitch, 1],
+                        );
+                        let col = Grid::new(
+                            seen.data,
+                            pixels,
+                            Axis::table(g.out_group(), seen.plane, &offsets),
+                        );
                         let channels = Axis::new([1, 1, m], [0, 0, taps]);
-                        let weight = Grid::new(weight, channels, Axis::table(g.out_group(), m * taps, &kernel));
+                        let weight = Grid::new(
+                            weight,
+                            channels,
+                            Axis::table(g.out_group(), m * taps, &kernel),
+                        );
                         let area = row.count * column.count;
                         let size = [m, count * area, g.out_group() * kernel.len()];
                         if count == 1 && area == g.plane() {
@@ -216,8 +250,12 @@ pub(super) fn input_gradient(g: &Geometry, weight: &[f32], dy: &[f32], dx: &mut 
                         let side = sized(side, m * count * area);
                         product(size, (side, count * area), false, &weight, &col, parallel);
                         for (side, i) in side.chunks_exact(column.count).zip(0..) {
-                            let (plane, y) = (i / row.count, row.first + i % row.count * g.options.stride[0]);
-                            let start = start + plane % count * g.x_image() + plane / count * g.plane();
+                            let (plane, y) = (
+                                i / row.count,
+                                row.first + i % row.count * g.options.stride[0],
+                            );
+                            let start =
+                                start + plane % count * g.x_image() + plane / count * g.plane();
                             let dx = &mut dx[start + y * g.input[1]..][..g.input[1]];
                             let pixels = dx[column.first..].iter_mut().step_by(g.options.stride[1]);
                             pixels.zip(side).for_each(|(dx, v)| *dx = *v);
