@@ -29,12 +29,19 @@ enum Work {
     Conv([usize; 4]),
     /// Batch, heads, sequence, size of a head.
     Attention([usize; 4]),
-    /// A listed image model on `[batch, 3, side, side]`.
-    Images(&'static str, [usize; 2], Pass),
+    /// A listed image model, with its keys in one of its spellings, on `[batch, 3, side, side]`.
+    Images(&'static str, Spelling, [usize; 2], Pass),
     /// A GPT of layers, heads, size and vocabulary, on `[batch, sequence]`.
     Gpt([usize; 4], [usize; 2], Pass),
     /// A BERT of layers, heads and size, on `[batch, sequence]`.
     Bert([usize; 3], [usize; 2]),
+}
+
+/// Whose names the weights have: the place in a model's list of maps.
+#[derive(Clone, Copy)]
+enum Spelling {
+    Torchvision,
+    Timm,
 }
 
 #[derive(Clone, Copy)]
@@ -68,17 +75,17 @@ pub const JOBS: [Job; 17] = [
     job(
         "resnet18-infer-b1",
         "ResNet-18 on an image of 224 × 224",
-        Work::Images("resnet18", [1, 224], Pass::Infer),
+        Work::Images("resnet18", Spelling::Torchvision, [1, 224], Pass::Infer),
     ),
     job(
         "resnet18-infer-b8",
         "ResNet-18 on 8 images of 224 × 224",
-        Work::Images("resnet18", [8, 224], Pass::Infer),
+        Work::Images("resnet18", Spelling::Torchvision, [8, 224], Pass::Infer),
     ),
     job(
         "resnet18-cifar-train-b16",
         "a step of SGD of ResNet-18 for CIFAR on 16 images of 32 × 32",
-        Work::Images("resnet18_cifar", [16, 32], Pass::Sgd),
+        Work::Images("resnet18_cifar", Spelling::Torchvision, [16, 32], Pass::Sgd),
     ),
     job(
         "gpt-4x128-train-b12",
@@ -93,27 +100,32 @@ pub const JOBS: [Job; 17] = [
     job(
         "resnet50-infer-b1",
         "ResNet-50 on an image of 224 × 224",
-        Work::Images("resnet50", [1, 224], Pass::Infer),
+        Work::Images("resnet50", Spelling::Torchvision, [1, 224], Pass::Infer),
     ),
     job(
         "resnet50-infer-b8",
         "ResNet-50 on 8 images of 224 × 224",
-        Work::Images("resnet50", [8, 224], Pass::Infer),
+        Work::Images("resnet50", Spelling::Torchvision, [8, 224], Pass::Infer),
     ),
     job(
         "mobilenet_v2-infer-b1",
         "MobileNetV2 on an image of 224 × 224",
-        Work::Images("mobilenet_v2", [1, 224], Pass::Infer),
+        Work::Images("mobilenet_v2", Spelling::Torchvision, [1, 224], Pass::Infer),
     ),
     job(
         "mobilenet_v2-infer-b8",
         "MobileNetV2 on 8 images of 224 × 224",
-        Work::Images("mobilenet_v2", [8, 224], Pass::Infer),
+        Work::Images("mobilenet_v2", Spelling::Torchvision, [8, 224], Pass::Infer),
     ),
     job(
         "efficientnet_lite0-infer-b1",
         "EfficientNet-Lite0 on an image of 224 × 224",
-        Work::Images("efficientnet-lite0", [1, 224], Pass::Infer),
+        Work::Images(
+            "tf_efficientnet_lite0",
+            Spelling::Timm,
+            [1, 224],
+            Pass::Infer,
+        ),
     ),
     job(
         "gpt-6x384-infer-b4",
@@ -204,12 +216,19 @@ impl WithBackend for Timed {
                     Flat::of(y.swap_dims(1, 2))
                 })
             }
-            Work::Images(preset, [batch, side], pass) => {
+            Work::Images(preset, spelling, [batch, side], pass) => {
                 let config = find(preset)?.config;
                 let shape = [batch, 3, side, side];
                 let pixels = numbers("pixel_values", shape.iter().product());
                 let inputs = [("pixel_values", TensorData::new(pixels, shape))];
-                self.model::<B>(&config, inputs.into(), batch, pass, &device)
+                self.model::<B>(
+                    &config,
+                    spelling as usize,
+                    inputs.into(),
+                    batch,
+                    pass,
+                    &device,
+                )
             }
             Work::Gpt([layers, heads, size, vocabulary], [batch, sequence], pass) => {
                 let config = json!({
@@ -221,7 +240,7 @@ impl WithBackend for Timed {
                 let config = AutoConfig::from_json(&config)?;
                 let ids = whole("input_ids", batch * sequence, vocabulary);
                 let inputs = [("input_ids", TensorData::new(ids, [batch, sequence]))];
-                self.model::<B>(&config, inputs.into(), batch * sequence, pass, &device)
+                self.model::<B>(&config, 0, inputs.into(), batch * sequence, pass, &device)
             }
             Work::Bert([layers, heads, size], [batch, sequence]) => {
                 let vocabulary = 30_522;
@@ -235,6 +254,7 @@ impl WithBackend for Timed {
                 let inputs = [("input_ids", TensorData::new(ids, [batch, sequence]))];
                 self.model::<B>(
                     &config,
+                    0,
                     inputs.into(),
                     batch * sequence,
                     Pass::Infer,
@@ -308,6 +328,7 @@ impl Timed {
     fn model<B: AutodiffBackend>(
         &self,
         config: &AutoConfig,
+        spelling: usize,
         inputs: Vec<(&'static str, TensorData)>,
         rows: usize,
         pass: Pass,
@@ -316,6 +337,7 @@ impl Timed {
         let inputs = inputs.into_iter().map(|(name, data)| (name.into(), data));
         let with = OnModel::<B> {
             timed: self,
+            spelling,
             inputs: inputs.collect(),
             rows,
             pass,
@@ -327,6 +349,8 @@ impl Timed {
 
 struct OnModel<'a, B: Backend> {
     timed: &'a Timed,
+    /// Which of the model's maps names its weights.
+    spelling: usize,
     inputs: Tensors,
     /// Rows of the logits.
     rows: usize,
@@ -343,12 +367,13 @@ impl<B: AutodiffBackend> WithModel<B> for OnModel<'_, B> {
         M::InnerModule: Network<B::InnerBackend>,
     {
         let from = Path::new(self.timed.job.name);
+        let key_maps = &key_maps[self.spelling..=self.spelling];
         let shapes = file_shapes(&model, &key_maps[0]);
         let weights: Tensors = shapes
             .into_iter()
             .map(|(key, shape)| (key.clone(), weight(&key, &shape)))
             .collect();
-        let model = load_tensors(model, &weights, from, &key_maps[..1], DType::F32)?;
+        let model = load_tensors(model, &weights, from, key_maps, DType::F32)?;
         let optimizer = match self.pass {
             Pass::Infer => {
                 let model = model.valid();
