@@ -104,14 +104,16 @@ pub fn sgd_step<B: Backend, const D: usize>(
         1.0 - config.momentum
     });
     #[cfg(feature = "flex")]
-    let (param, buffer) = match buffer {
-        Some(buffer) if dampened == 1.0 => {
-            match crate::flex::sgd_step(param, &grad, buffer, lr, &config) {
-                Ok([param, buffer]) => return (param, Some(buffer)),
-                Err([param, buffer]) => (param, Some(buffer)),
-            }
+    let (param, buffer) = if dampened == 1.0 && config.momentum != 0.0 {
+        let first = buffer.is_none();
+        let zeros = || Tensor::zeros(grad.dims(), (&grad.device(), grad.dtype()));
+        let buffer = buffer.unwrap_or_else(zeros);
+        match crate::flex::sgd_step(param, &grad, buffer, lr, &config) {
+            Ok([param, buffer]) => return (param, Some(buffer)),
+            Err([param, buffer]) => (param, (!first).then_some(buffer)),
         }
-        buffer => (param, buffer),
+    } else {
+        (param, buffer)
     };
     crate::counter::took_generic_path();
     let grad = if config.weight_decay == 0.0 {

@@ -289,11 +289,18 @@ fn symptom_15_accumulated_batches_equal_one_large_one() {
     let (one, four) = (weights("one", "8", "1"), weights("four", "2", "4"));
     let other = weights("other", "8", "2");
     let distance = |a: &burn_zoo_checkpoint::Tensors, b: &burn_zoo_checkpoint::Tensors| {
-        let error = |(key, data)| burn_zoo_parity::relative_error(&b[key], data, 1e-3);
-        a.iter().map(error).fold(0.0, f64::max)
+        // The gradient of a key's bias is zero but for its rounding, of which AdamW makes steps.
+        let all = a.iter().filter(|(key, _)| !key.ends_with("key.bias"));
+        let all = all.map(|(key, data)| {
+            let error = burn_zoo_parity::relative_error(&b[key], data, 1e-3);
+            (error, key.clone())
+        });
+        let larger = |a: (f64, String), b: (f64, String)| if b.0 > a.0 { b } else { a };
+        all.reduce(larger).expect("weights")
     };
-    assert!(distance(&one, &four) < 1e-4, "{}", distance(&one, &four));
-    assert!(distance(&one, &other) > 1e-3, "{}", distance(&one, &other));
+    let (same, not) = (distance(&one, &four), distance(&one, &other));
+    assert!(same.0 < 1e-4, "{same:?}");
+    assert!(not.0 > 1e-3, "{not:?}");
     let out = text(&work.path().join("many"));
     fails_as(
         short(&out, &verses, &["--accumulate", "5000"]),

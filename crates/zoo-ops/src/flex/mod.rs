@@ -125,6 +125,8 @@ fn tracked<B: Backend, C: CheckpointStrategy, O: Backward<Flex, N>, const N: usi
 ) -> Float<B> {
     let inputs: [Tracked<C>; N] = inputs.map(same);
     let nodes = inputs.each_ref().map(|input| input.node.clone());
+    // Until the new node is known: another thread's backward pass would take them for forgotten.
+    let _held = inputs.each_ref().map(|input| input.rc.clone());
     let prep = op.prepare::<C>(nodes).compute_bound().stateful();
     let (y, state) = forward(inputs.map(|input| input.primitive));
     same(match prep {
