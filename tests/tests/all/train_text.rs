@@ -1,6 +1,7 @@
 //! Training on texts: language models and classifiers, their folders, and how they go on.
 
 use crate::common::*;
+use burn::tensor::TensorData;
 use std::path::Path;
 
 /// Some verses of the bundled text.
@@ -265,6 +266,18 @@ fn a_text_that_cannot_be_learnt_from_is_named() {
     assert!(!work.path().join("run").exists());
 }
 
+/// Of the bias of queries, keys and values, all but the keys' third: softmax takes the same from every
+/// score of a row, so its gradient is zero but for rounding, of which AdamW makes whole steps.
+fn without_keys(key: &str, data: &TensorData) -> TensorData {
+    let mut values: Vec<f64> = data.iter().collect();
+    if key.ends_with("attn.c_attn.bias") {
+        let third = values.len() / 3;
+        values.drain(third..2 * third);
+    }
+    let shape = [values.len()];
+    TensorData::new(values, shape)
+}
+
 /// Four batches of two are one of eight. That clipping is by the global norm is a check of `zoo verify`.
 #[test]
 fn symptom_15_accumulated_batches_equal_one_large_one() {
@@ -289,10 +302,9 @@ fn symptom_15_accumulated_batches_equal_one_large_one() {
     let (one, four) = (weights("one", "8", "1"), weights("four", "2", "4"));
     let other = weights("other", "8", "2");
     let distance = |a: &burn_zoo_checkpoint::Tensors, b: &burn_zoo_checkpoint::Tensors| {
-        // The gradient of a key's bias is zero but for its rounding, of which AdamW makes steps.
-        let all = a.iter().filter(|(key, _)| !key.ends_with("key.bias"));
-        let all = all.map(|(key, data)| {
-            let error = burn_zoo_parity::relative_error(&b[key], data, 1e-3);
+        let all = a.iter().map(|(key, data)| {
+            let (other, data) = (without_keys(key, &b[key]), without_keys(key, data));
+            let error = burn_zoo_parity::relative_error(&other, &data, 1e-3);
             (error, key.clone())
         });
         let larger = |a: (f64, String), b: (f64, String)| if b.0 > a.0 { b } else { a };
