@@ -52,8 +52,10 @@ impl<'a> Cells<'a> {
     pub fn new(data: &'a mut [f32], stride: usize, [rows, columns]: [usize; 2]) -> Self {
         assert!(rows > 0 && columns > 0, "an empty matrix");
         assert!(rows == 1 || columns <= stride, "rows overlap");
+        let last = (rows - 1).checked_mul(stride);
+        let end = last.and_then(|last| last.checked_add(columns));
         assert!(
-            (rows - 1) * stride + columns <= data.len(),
+            end.is_some_and(|end| end <= data.len()),
             "a matrix beyond its slice"
         );
         Self {

@@ -303,6 +303,14 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "beyond its slice")]
+    fn a_stride_that_wraps_around_is_refused() {
+        let (a, b) = ([1.0; 2], [1.0; 4]);
+        let (a, b) = (Matrix::new(&a, 1, 1), Matrix::new(&b, 1, 1));
+        product([2, 4, 1], (&mut [0.0; 4], usize::MAX), false, &a, &b, false);
+    }
+
+    #[test]
+    #[should_panic(expected = "beyond its slice")]
     fn a_matrix_that_is_too_short_is_refused() {
         let (a, b) = (numbers(12, 1), numbers(12, 2));
         let factors = (Matrix::new(&a, 3, 1), Matrix::new(&b, 1, 4));

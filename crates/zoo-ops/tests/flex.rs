@@ -218,6 +218,28 @@ fn sizes_that_are_split_over_tiles_and_parts_agree() {
 }
 
 #[test]
+fn kernels_that_see_nothing_but_zeros_agree() {
+    for (x, weight, stride, padding, dilation) in [
+        ([1, 2, 7, 1], [1, 2, 1, 2], [4, 8], [3, 3], [2, 1]),
+        ([1, 3, 3, 3], [1, 3, 1, 1], [4, 7], [2, 2], [1, 3]),
+        ([1, 2, 4, 1], [2, 2, 1, 1], [5, 5], [2, 2], [1, 1]),
+        ([1, 2, 1, 1], [2, 2, 1, 2], [1, 4], [0, 9], [1, 17]),
+    ] {
+        let options = Conv2dOptions {
+            stride,
+            padding,
+            dilation,
+            groups: 1,
+        };
+        let fast = convolve::<Fast>(x, weight, options, false, 9, DType::F32);
+        let truth = convolve::<Truth>(x, weight, options, false, 9, DType::F64);
+        for i in 0..3 {
+            close(&format!("{options:?} part {i}"), &fast[i], &truth[i]).expect("equal");
+        }
+    }
+}
+
+#[test]
 fn the_same_input_gives_the_same_bits() {
     let options = Conv2dOptions {
         padding: [1, 1],

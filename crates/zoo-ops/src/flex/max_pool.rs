@@ -27,8 +27,10 @@ pub(crate) fn max_pool2d<B: Backend>(
     };
     let whole = batch * channels * height * width > 0;
     // Every window has a pixel.
-    let fits =
-        stride > 0 && 2 * padding <= kernel_size && kernel_size <= 2 * padding + height.min(width);
+    let fits = kernel_size > 0
+        && stride > 0
+        && 2 * padding <= kernel_size
+        && kernel_size <= 2 * padding + height.min(width);
     if kind::<B>().is_none() || !is_f32(x) || !whole || !fits {
         return None;
     }

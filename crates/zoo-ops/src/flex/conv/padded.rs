@@ -50,7 +50,9 @@ impl<'a> Padded<'a> {
             memory.resize(len, 0.0);
         }
         let memory = &mut memory[..len];
-        let kept = width.min(size[1].saturating_sub(before[1]));
+        // A kernel with a stride beyond its padding may see nothing but zeros.
+        let left = before[1].min(size[1]);
+        let kept = width.min(size[1] - left);
         let fill = |(i, out): (usize, &mut [f32])| {
             let (n, c) = (
                 images.start + i / channels.len(),
@@ -62,9 +64,9 @@ impl<'a> Padded<'a> {
                 match row {
                     None => out.fill(0.0),
                     Some(row) => {
-                        out[..before[1]].fill(0.0);
-                        out[before[1]..][..kept].copy_from_slice(&row[..kept]);
-                        out[before[1] + kept..].fill(0.0);
+                        out[..left].fill(0.0);
+                        out[left..][..kept].copy_from_slice(&row[..kept]);
+                        out[left + kept..].fill(0.0);
                     }
                 }
             }
