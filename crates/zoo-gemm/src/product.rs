@@ -22,7 +22,7 @@ thread_local! {
 /// Number `j` of row `i` of C is `c.0[i * c.1 + j]`. With `parallel`, all threads of the current pool take part.
 ///
 /// # Panics
-/// If C is beyond its slice, or a factor smaller than `size` says.
+/// If C is beyond its slice or its rows overlap, or if a factor in memory is smaller than `size` says.
 pub fn product(
     size: [usize; 3],
     c: (&mut [f32], usize),

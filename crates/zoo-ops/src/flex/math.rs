@@ -74,7 +74,7 @@ pub(super) fn normal(x: f32) -> [f32; 2] {
 /// Partial sums that a compiler can keep in registers.
 const LANES: usize = 16;
 
-/// Sums `f(element of a, element of b)`, the partial sums in f64.
+/// Sums `f(element of a, element of b)`: sixteen sums in f32, which are added in f64.
 #[inline(always)]
 pub(super) fn sum2(a: &[f32], b: &[f32], f: impl Fn(f32, f32) -> f32) -> f64 {
     let mut lanes = [0.0f32; LANES];
@@ -89,7 +89,7 @@ pub(super) fn sum2(a: &[f32], b: &[f32], f: impl Fn(f32, f32) -> f32) -> f64 {
     lanes.iter().map(|v| f64::from(*v)).chain(rest).sum()
 }
 
-/// Sums `f(element)`, the partial sums in f64.
+/// Sums `f(element)` as [`sum2`] does.
 #[inline(always)]
 pub(super) fn sum(a: &[f32], f: impl Fn(f32) -> f32) -> f64 {
     sum2(a, a, |a, _| f(a))
